@@ -1,0 +1,232 @@
+// sinter_bench: one JSON line a workload and number of threads, and a table last. Times are compared within one run: the copy, the
+// compiled call and the regular call take turns, and medians are reported. Every measurement has a process of its own, since first
+// calls, the number of threads and peak memory belong to a process.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "bench.h"
+
+namespace bench {
+namespace {
+
+struct Options {
+  bool json = false, quick = false;
+  std::vector<std::string> only;
+  std::vector<int> threads;
+};
+
+struct Result {  // milliseconds unless named otherwise
+  double regular = 0, compiled = 0, copy = 0, nontemporal = 0, peak_mb = 0, first = 0, cached_first = 0;
+};
+
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+template <class F>
+double time_ms(F&& f) {
+  double start = now_ms();
+  f();
+  return now_ms() - start;
+}
+
+double median(std::vector<double> v) {
+  std::ranges::sort(v);
+  return v.empty() ? 0 : v[v.size() / 2];
+}
+
+// ---- in a child process --------------------------------------------------------------------------------------------------------------
+
+// Reads more than nine tenths of what it moves: then a summing read is what memory gives at best.
+bool reads_only(const Row& row) { return row.written * 10 < row.read(); }
+
+void measure_first(const Row& row) {
+  Work work = row.make(make_inputs(row));
+  std::printf("%.4f\n", time_ms(work.compiled));
+}
+
+void measure(const Row& row, double budget_ms) {
+  Work work = row.make(make_inputs(row));
+  Memory memory(row.bytes());
+  auto copy = [&] { reads_only(row) ? memory.read() : memory.copy(); };
+  work.compiled();
+  sinter::reset_peak_memory();
+  work.compiled();
+  double peak_mb = static_cast<double>(sinter::peak_memory()) / 1e6;
+  work.regular(), copy();
+
+  std::vector<double> regular, compiled, copies, nontemporal;
+  auto repeat = [&](std::vector<double>& times, auto& f) {
+    times.push_back(time_ms([&] {
+                      for (int i = 0; i < row.calls; ++i) f();
+                    }) /
+                    row.calls);
+  };
+  for (double start = now_ms(); compiled.size() < 7 || (now_ms() - start < budget_ms && compiled.size() < 200);) {
+    copies.push_back(time_ms(copy));
+    repeat(compiled, work.compiled);
+    copies.push_back(time_ms(copy));
+    repeat(regular, work.regular);
+    nontemporal.push_back(time_ms([&] { memory.copy_nontemporal(); }));
+  }
+  std::printf("%.6f %.6f %.6f %.6f %.1f\n", median(regular), median(compiled), median(copies), median(nontemporal), peak_mb);
+}
+
+// ---- in the parent -------------------------------------------------------------------------------------------------------------------
+
+// The numbers that this program prints when run again with `arguments`.
+std::vector<double> run_child(const std::string& arguments, int threads, const std::string& cache_dir) {
+  std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  std::string command = "OMP_NUM_THREADS=" + std::to_string(threads) + " SINTER_CACHE_DIR='" + cache_dir + "' '" + self + "' " + arguments;
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::vector<double> numbers;
+  double v = 0;
+  while (pipe && std::fscanf(pipe.get(), "%lf", &v) == 1) numbers.push_back(v);
+  return numbers;
+}
+
+class CacheDir {
+ public:
+  CacheDir() { path_ = std::string(mkdtemp((std::filesystem::temp_directory_path() / "sinter_bench.XXXXXX").string().data())); }
+  ~CacheDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  CacheDir(const CacheDir&) = delete;
+  CacheDir& operator=(const CacheDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::optional<Result> measure_row(const Row& row, int threads, const Options& options) {
+  Result r;
+  std::vector<double> first, cached;
+  for (int i = 0; i < (options.quick ? 1 : 5); ++i) {
+    CacheDir cache;
+    for (std::vector<double>* times : {&first, &cached}) {
+      std::vector<double> numbers = run_child(std::string("--first ") + row.name, threads, cache.path());
+      if (numbers.size() == 1) times->push_back(numbers[0]);
+    }
+  }
+  CacheDir cache;
+  std::vector<double> numbers = run_child(std::string("--time ") + row.name + (options.quick ? " 300" : " 2500"), threads, cache.path());
+  if (numbers.size() != 5 || first.empty() || cached.empty()) return std::nullopt;
+  r.first = median(first), r.cached_first = median(cached);
+  r.regular = numbers[0], r.compiled = numbers[1], r.copy = numbers[2], r.nontemporal = numbers[3], r.peak_mb = numbers[4];
+  return r;
+}
+
+void print_json(const Row& row, int threads, const Result& r) {
+  std::printf(
+      "{\"work\":\"%s\",\"device\":\"cpu\",\"threads\":%d,\"regular_ms\":%.4f,\"compiled_ms\":%.4f,\"speedup\":%.2f,\"roofline\":%.3f,"
+      "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f}\n",
+      row.name, threads, r.regular, r.compiled, r.regular / r.compiled, r.copy / r.compiled, r.first, r.cached_first, r.compiled * 1e3,
+      r.peak_mb);
+  std::fflush(stdout);
+}
+
+std::string table_line(const Row& row, int threads, const Result& r) {
+  auto rate = [&](double ms) { return static_cast<double>(row.bytes()) / 1e6 / ms; };
+  char line[256];
+  std::snprintf(line, sizeof line, "%-14s %7d %11.4f %11.4f %8.2f %9.3f %7.1f %7.1f %7.1f %10.1f %10.1f %8.0f", row.name, threads,
+                r.regular, r.compiled, r.regular / r.compiled, r.copy / r.compiled, rate(r.compiled), rate(r.copy), rate(r.nontemporal),
+                r.first, r.cached_first, r.peak_mb);
+  return line;
+}
+
+void print_table(const std::vector<std::string>& lines) {
+  std::printf("\n%-14s %7s %11s %11s %8s %9s %7s %7s %7s %10s %10s %8s\n", "work", "threads", "regular ms", "compiled ms", "speedup",
+              "roofline", "GB/s", "copy", "nt copy", "first ms", "cached ms", "peak MB");
+  for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+  std::printf(
+      "\nroofline: time of the copy of the least bytes the workload must move (a summing read where it writes almost nothing), divided by\n"
+      "the compiled call's time. copy, nt copy: GB/s of that copy and of one with non-temporal stores. first: the first call in a new\n"
+      "process without cached kernels; cached: with kernels on disk. No fast_math.\n");
+}
+
+int run(const Options& options) {
+  std::vector<std::string> table;
+  int failed = 0;
+  for (const Row& row : rows()) {
+    if (!options.only.empty() && std::ranges::find(options.only, row.name) == options.only.end()) continue;
+    for (int threads : options.threads) {
+      std::optional<Result> r = measure_row(row, threads, options);
+      if (!r) {
+        std::fprintf(stderr, "sinter_bench: %s with %d threads failed\n", row.name, threads);
+        ++failed;
+        continue;
+      }
+      print_json(row, threads, *r);
+      table.push_back(table_line(row, threads, *r));
+    }
+  }
+  if (!options.json) print_table(table);
+  return failed > 0;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+int usage() {
+  std::fprintf(stderr, "sinter_bench [--json] [--quick] [--only a,b] [--threads 1,2]\nrows:");
+  for (const Row& row : rows()) std::fprintf(stderr, " %s", row.name);
+  std::fprintf(stderr, "\n");
+  return 2;
+}
+
+const Row* find_row(const std::string& name) {
+  for (const Row& row : rows()) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() == 2 && arguments[0] == "--first" && find_row(arguments[1])) return measure_first(*find_row(arguments[1])), 0;
+  if (arguments.size() == 3 && arguments[0] == "--time" && find_row(arguments[1])) {
+    return measure(*find_row(arguments[1]), std::atof(arguments[2].c_str())), 0;
+  }
+  Options options;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    bool more = i + 1 < arguments.size();
+    if (arguments[i] == "--json")
+      options.json = true;
+    else if (arguments[i] == "--quick")
+      options.quick = true;
+    else if (arguments[i] == "--only" && more)
+      options.only = split(arguments[++i]);
+    else if (arguments[i] == "--threads" && more) {
+      for (const std::string& n : split(arguments[++i])) options.threads.push_back(std::atoi(n.c_str()));
+    } else {
+      return usage();
+    }
+  }
+  for (const std::string& name : options.only) {
+    if (!find_row(name)) return usage();
+  }
+  if (options.threads.empty()) {
+    options.threads = {1};
+    if (std::thread::hardware_concurrency() > 1) options.threads.push_back(2);
+  }
+  return run(options);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) { return bench::main(argc, argv); }

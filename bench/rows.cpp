@@ -1,0 +1,151 @@
+// The workloads. Functions are written from primitives, as a user without the library's own gelu or softmax would write them.
+#include <cmath>
+
+#include "bench.h"
+
+namespace bench {
+
+using namespace sinter;
+
+namespace {
+
+void finish(const Array& a) { a.eval(); }
+void finish(const Arrays& arrays) {
+  for (const Array& a : arrays) a.eval();
+}
+
+// A workload from a function of its inputs.
+template <auto f>
+Work make(Arrays in) {
+  auto compiled = compile(f);
+  return {[in] { finish(f(in)); }, [in, compiled] { finish(compiled(in)); }};
+}
+
+Array expneg_add(const Arrays& in) { return exp(-in[0]) + in[1]; }
+
+Array gelu_erf(const Arrays& in) {
+  const Array& x = in[0];
+  return x * (1 + erf(x / std::sqrt(2.0))) / 2;
+}
+
+Array gelu_tanh(const Arrays& in) {
+  const Array& x = in[0];
+  return 0.5 * x * (1 + tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+Array black_scholes(const Arrays& in) {
+  const Array &spot = in[0], &strike = in[1], &time = in[2];
+  constexpr double kRate = 0.03, kVolatility = 0.2;
+  auto normal = [](const Array& z) { return 0.5 * (1 + erf(z / std::sqrt(2.0))); };
+  Array root = sqrt(time);
+  Array d1 = (log(spot / strike) + (kRate + kVolatility * kVolatility / 2) * time) / (kVolatility * root);
+  Array d2 = d1 - kVolatility * root;
+  return spot * normal(d1) - strike * exp(-kRate * time) * normal(d2);
+}
+
+// The parameters and both moments are state: updated in place.
+void adam(Arrays& state, const Array& gradient) {
+  Array &p = state[0], &m = state[1], &v = state[2];
+  m = 0.9 * m + 0.1 * gradient;
+  v = 0.999 * v + 0.001 * gradient * gradient;
+  p = p - 1e-3 * m / (sqrt(v) + 1e-8);
+}
+Work make_adam(Arrays in) {
+  auto state = std::make_shared<Arrays>(Arrays{in[0], in[2], in[3]});
+  Array gradient = in[1];
+  in.clear();
+  auto compiled = compile(adam);
+  return {[=] {
+            Arrays mine = *state;  // the regular run starts from the same values and leaves the state alone
+            adam(mine, gradient);
+            finish(mine);
+          },
+          [=] { compiled(*state, gradient); }};
+}
+
+Array bcast_t(const Arrays& in) { return (transpose(in[0]) + expand_dims(in[1], 1)) * in[2]; }
+
+Array softmax_rows(const Arrays& in) {
+  Array e = exp(in[0] - max(in[0], -1, true));
+  return e / sum(e, -1, true);
+}
+
+Array layernorm(const Arrays& in) {
+  Array centred = in[0] - mean(in[0], -1, true);
+  Array variance = mean(centred * centred, -1, true);
+  return centred * rsqrt(variance + 1e-5) * in[1] + in[2];
+}
+
+Array rmsnorm(const Arrays& in) { return in[0] * rsqrt(mean(in[0] * in[0], -1, true) + 1e-5) * in[1]; }
+
+Array colsum_var(const Arrays& in) {
+  Array centred = in[0] - mean(in[0], 0, true);
+  return mean(centred * centred, 0);
+}
+
+Array chain200(const Arrays& in) {
+  Array x = in[0];
+  for (int i = 0; i < 100; ++i) x = tanh(x) * 1.01 + 0.1;
+  return x;
+}
+
+Array tiny(const Array& x) { return exp(-x) + x; }
+Work make_tiny(Arrays in) {
+  auto compiled = compile(tiny);
+  Array x = in[0];
+  return {[=] { tiny(x).eval(); }, [=] { compiled(x); }};
+}
+
+// A graph of n operations; its first call is what counts.
+template <int n>
+Array operations(const Arrays& in) {
+  Array x = in[0];
+  for (int i = 0; i < n; i += 4) x = tanh(x * 1.01 + in[1]) - in[2];
+  return x;
+}
+
+constexpr std::int64_t kMillion = 1'000'000;
+
+const Row kRows[] = {
+    {"expneg_add", {{10 * kMillion}, {10 * kMillion}}, 10 * kMillion, make<expneg_add>},
+    {"gelu_erf", {{4, 1000, 4096}}, 4 * 1000 * 4096, make<gelu_erf>},
+    {"gelu_tanh", {{4, 1000, 4096}}, 4 * 1000 * 4096, make<gelu_tanh>},
+    {"black_scholes", {{4 * kMillion}, {4 * kMillion}, {4 * kMillion}}, 4 * kMillion, make<black_scholes>},
+    {"adam", {{10 * kMillion}, {10 * kMillion}, {10 * kMillion}, {10 * kMillion}}, 30 * kMillion, make_adam},
+    {"bcast_t", {{4096, 4096}, {4096}, {4096, 4096}}, 4096 * 4096, make<bcast_t>},
+    {"softmax", {{4096, 4096}}, 4096 * 4096, make<softmax_rows>},
+    {"softmax_vocab", {{256, 50257}}, 256 * 50257, make<softmax_rows>},
+    {"layernorm", {{4096, 4096}, {4096}, {4096}}, 4096 * 4096, make<layernorm>},
+    {"rmsnorm", {{4096, 4096}, {4096}}, 4096 * 4096, make<rmsnorm>},
+    {"colsum_var", {{4096, 4096}}, 4096, make<colsum_var>},
+    {"chain200", {{kMillion}}, kMillion, make<chain200>},
+    {"tiny_call", {{16}}, 16, make_tiny, 1000},
+    {"compile_1k", {{1024}, {1024}, {1024}}, 1024, make<operations<1'000>>},
+    {"compile_10k", {{1024}, {1024}, {1024}}, 1024, make<operations<10'000>>},
+};
+
+}  // namespace
+
+std::span<const Row> rows() { return kRows; }
+
+std::int64_t Row::read() const {
+  std::int64_t total = 0;
+  for (const Shape& shape : inputs) total += shape.product();
+  return total;
+}
+
+Arrays make_inputs(const Row& row) {
+  std::uint32_t bits = 1;
+  Arrays arrays;
+  for (const Shape& shape : row.inputs) {
+    std::vector<float> v(static_cast<std::size_t>(static_cast<std::int64_t>(shape.product())));
+    for (float& x : v) {
+      bits = bits * 1664525 + 1013904223;
+      x = 0.5f + static_cast<float>(bits >> 8) / (1 << 24);
+    }
+    arrays.push_back(Array(v, shape));
+  }
+  return arrays;
+}
+
+}  // namespace bench

@@ -1,0 +1,171 @@
+// The array functions. Names, argument order and defaults are those of MLX's C++ headers, which follow NumPy.
+//
+// Axes may be negative: they count from the end. What a call rejects it rejects at once, with an Error that names the function.
+#pragma once
+#include <string_view>
+
+#include "sinter/array.h"
+#include "sinter/elementwise.h"
+
+namespace sinter {
+
+// ---- elementwise: those of elementwise.h, one a line of the library's table, and these ---------------------------------------------------
+// Operands broadcast as in NumPy and promote as promote_types says; scalars are weak. Floating functions turn integers into float32.
+
+/// Rounds to `decimals` digits after the point (before it, if negative), halves to even.
+SINTER_API Array round(const Operand& x, int decimals);
+/// {floor_divide(x, y), remainder(x, y)}.
+SINTER_API std::vector<Array> divmod(const Operand& x, const Operand& y);
+/// clip(x, low, high) with one bound missing.
+SINTER_API Array clip(const Operand& x, std::nullopt_t, const Operand& high);
+SINTER_API Array clip(const Operand& x, const Operand& low, std::nullopt_t);
+/// Replaces NaN, and infinities by the given numbers (default: the dtype's largest and lowest). Integers stay as they are.
+SINTER_API Array nan_to_num(const Operand& x, double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {});
+/// |a - b| <= atol + rtol * |b|, element by element; equal infinities are close; NaNs only if equal_nan.
+SINTER_API Array isclose(const Operand& a, const Operand& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+/// Whether all elements are close: a 0-d bool.
+SINTER_API Array allclose(const Operand& a, const Operand& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+/// Whether shapes and all elements are equal: a 0-d bool.
+SINTER_API Array array_equal(const Operand& a, const Operand& b, bool equal_nan = false);
+SINTER_API Array elu(const Operand& x);         // alpha 1
+SINTER_API Array leaky_relu(const Operand& x);  // slope 0.01
+/// Converts the elements: integers keep their low bits, float to integer truncates and saturates (NaN gives 0), complex to real drops
+/// the imaginary part, to bool is "differs from 0".
+SINTER_API Array astype(const Operand& x, Dtype t);
+
+// ---- dtypes ------------------------------------------------------------------------------------------------------------------------------
+/// The dtype to which these operands promote; scalars are weak.
+SINTER_API Dtype result_type(std::initializer_list<Operand> operands);
+/// Groups of dtypes, as in NumPy: generic holds all, number all but bool, inexact floating and complex.
+enum class Category { generic, number, integer, signedinteger, unsignedinteger, inexact, floating, complexfloating };
+SINTER_API bool issubdtype(Dtype t, Category c);
+/// Limits of a floating dtype. DtypeError for others.
+struct finfo {
+  SINTER_API explicit finfo(Dtype t);
+  Dtype dtype;
+  int bits;
+  double min, max;         // lowest and highest finite number
+  double eps;              // from 1 to the next number
+  double smallest_normal;
+};
+/// Limits of an integer dtype. DtypeError for others.
+struct iinfo {
+  SINTER_API explicit iinfo(Dtype t);
+  Dtype dtype;
+  int bits;
+  std::int64_t min;
+  std::uint64_t max;
+};
+
+// ---- creation ----------------------------------------------------------------------------------------------------------------------------
+SINTER_API Array zeros(const Shape& shape, Dtype t = float32);
+SINTER_API Array ones(const Shape& shape, Dtype t = float32);
+/// `value` broadcast to `shape`; without a dtype the value's own.
+SINTER_API Array full(const Shape& shape, const Operand& value, std::optional<Dtype> t = {});
+SINTER_API Array zeros_like(const Array& x);
+SINTER_API Array ones_like(const Array& x);
+SINTER_API Array full_like(const Array& x, const Operand& value, std::optional<Dtype> t = {});
+/// start, start + step, ... below stop (above it, for a negative step), of the arguments' dtype: integers int32 or wider, else float32.
+SINTER_API Array arange(const Number& stop, std::optional<Dtype> t = {});
+SINTER_API Array arange(const Number& start, const Number& stop, const Number& step = 1, std::optional<Dtype> t = {});
+/// `num` numbers from start to stop, both included.
+SINTER_API Array linspace(const Number& start, const Number& stop, Dim num = 50, Dtype t = float32);
+/// (n, m) with ones on diagonal k: element (i, i + k). m: n if not given.
+SINTER_API Array eye(Dim n, std::optional<Dim> m = {}, int k = 0, Dtype t = float32);
+SINTER_API Array identity(Dim n, Dtype t = float32);
+/// (n, m) with ones on and below diagonal k.
+SINTER_API Array tri(Dim n, std::optional<Dim> m = {}, int k = 0, Dtype t = float32);
+/// The last two axes with zeros above (tril) or below (triu) diagonal k.
+SINTER_API Array tril(const Array& x, int k = 0);
+SINTER_API Array triu(const Array& x, int k = 0);
+/// Coordinate matrices from 1-d vectors. Indexing "xy" (the first two axes exchanged) or "ij".
+SINTER_API std::vector<Array> meshgrid(const std::vector<Array>& x, bool sparse = false, std::string_view indexing = "xy");
+/// Windows of n points, float32.
+SINTER_API Array hamming(Dim n);
+SINTER_API Array hanning(Dim n);
+SINTER_API Array blackman(Dim n);
+SINTER_API Array bartlett(Dim n);
+
+// ---- shape and views -----------------------------------------------------------------------------------------------------------------------
+/// One size may be -1: what is left.
+SINTER_API Array reshape(const Array& x, const Shape& shape);
+/// Joins the axes from start_axis to end_axis, both included.
+SINTER_API Array flatten(const Array& x, int start_axis = 0, int end_axis = -1);
+/// Splits an axis into `shape`, of which one size may be -1.
+SINTER_API Array unflatten(const Array& x, int axis, const Shape& shape);
+/// Drops axes of size 1: the given ones, or all.
+SINTER_API Array squeeze(const Array& x, const Axes& axes = {});
+/// Adds axes of size 1, at these places of the result.
+SINTER_API Array expand_dims(const Array& x, const Axes& axes);
+/// Axis i of the result is axis axes[i] of x; reversed without axes.
+SINTER_API Array transpose(const Array& x, const Axes& axes = {});
+SINTER_API Array swapaxes(const Array& x, int a, int b);
+SINTER_API Array moveaxis(const Array& x, int source, int destination);
+SINTER_API Array broadcast_to(const Operand& x, const Shape& shape);
+SINTER_API std::vector<Array> broadcast_arrays(const std::vector<Array>& arrays);
+/// The shape to which these broadcast.
+SINTER_API Shape broadcast_shapes(const std::vector<Shape>& shapes);
+/// x[start:stop:step] on each axis, with NumPy's rules: negative bounds count from the end, bounds out of range are clamped. With a
+/// negative step, a stop of -n - 1 or less on an axis of size n goes on through element 0. Axes past the lists' end are kept whole.
+SINTER_API Array slice(const Array& x, const Shape& start, const Shape& stop, const Shape& step = {});
+/// Reverses the order of elements along axes.
+SINTER_API Array flip(const Array& x, const Axes& axes = {});
+/// Element (i, j, ...) is element offset + i * strides[0] + j * strides[1] + ... of x flattened. ShapeError when that leaves x.
+SINTER_API Array as_strided(const Array& x, const Shape& shape, const std::vector<std::int64_t>& strides, std::int64_t offset = 0);
+SINTER_API Array concatenate(const std::vector<Array>& arrays, int axis = 0);
+/// Joins arrays of one shape along a new axis.
+SINTER_API Array stack(const std::vector<Array>& arrays, int axis = 0);
+namespace detail {
+SINTER_API std::vector<Array> split_evenly(const Array& x, std::int64_t parts, int axis);
+}
+/// split(x, 3): equal parts; split(x, {3}): x[:3] and x[3:]. (A template, so that braces are never a number.)
+template <class N>
+  requires(detail::Integer<N> || std::same_as<N, Dim>)
+std::vector<Array> split(const Array& x, N parts, int axis = 0) {
+  return detail::split_evenly(x, static_cast<std::int64_t>(parts), axis);
+}
+SINTER_API std::vector<Array> split(const Array& x, const Shape& indices, int axis = 0);
+/// Puts `value` before and after the elements of each axis: {low, high} an axis, or the same for all.
+SINTER_API Array pad(const Array& x, const std::vector<std::pair<Dim, Dim>>& widths, const Operand& value = 0);
+SINTER_API Array pad(const Array& x, const std::pair<Dim, Dim>& widths, const Operand& value = 0);
+SINTER_API Array pad(const Array& x, Dim width, const Operand& value = 0);
+
+// ---- indexing ------------------------------------------------------------------------------------------------------------------------------
+/// Elements at `indices` along `axis` (of x flattened, without one); the result has the indices' shape in place of the axis. In an index
+/// array negative numbers count from the end and others are clamped; a C++ number out of range is an IndexError.
+SINTER_API Array take(const Array& x, const Operand& indices, std::optional<int> axis = {});
+/// Element (i, j, ...) is x at (i, j, ...) with the index along `axis` replaced by indices(i, j, ...); the other axes broadcast.
+SINTER_API Array take_along_axis(const Array& x, const Array& indices, int axis);
+/// A new last axis of size num_classes: 1 at the index, 0 elsewhere and for an index out of range.
+SINTER_API Array one_hot(const Array& indices, Dim num_classes, Dtype t = float32);
+
+// ---- reductions ----------------------------------------------------------------------------------------------------------------------------
+// Over the given axes, or all. keepdims leaves them with size 1. Halves accumulate in float32 and round once.
+/// bool and small integers add and multiply as int32, or uint32 for uint8 and uint16. Empty: 0 and 1.
+SINTER_API Array sum(const Array& x, const Axes& axes = {}, bool keepdims = false);
+SINTER_API Array prod(const Array& x, const Axes& axes = {}, bool keepdims = false);
+/// float32 for integers; NaN when empty. var divides by n - ddof; std is its square root.
+SINTER_API Array mean(const Array& x, const Axes& axes = {}, bool keepdims = false);
+SINTER_API Array var(const Array& x, const Axes& axes = {}, bool keepdims = false, int ddof = 0);
+SINTER_API Array std(const Array& x, const Axes& axes = {}, bool keepdims = false, int ddof = 0);
+/// NaN propagates. ShapeError over an empty axis, unless the result is empty too.
+SINTER_API Array max(const Array& x, const Axes& axes = {}, bool keepdims = false);
+SINTER_API Array min(const Array& x, const Axes& axes = {}, bool keepdims = false);
+/// uint32 position of the first of the extreme elements (of the first NaN, if any), in x flattened if no axis is given.
+SINTER_API Array argmax(const Array& x, std::optional<int> axis = {}, bool keepdims = false);
+SINTER_API Array argmin(const Array& x, std::optional<int> axis = {}, bool keepdims = false);
+SINTER_API Array all(const Array& x, const Axes& axes = {}, bool keepdims = false);
+SINTER_API Array any(const Array& x, const Axes& axes = {}, bool keepdims = false);
+/// log(sum(exp(x))), without overflow.
+SINTER_API Array logsumexp(const Array& x, const Axes& axes = {}, bool keepdims = false);
+/// exp(x) / sum(exp(x)) along axes, without overflow; and its logarithm. Halves compute in float32.
+SINTER_API Array softmax(const Array& x, const Axes& axes = {});
+SINTER_API Array log_softmax(const Array& x, const Axes& axes = {});
+
+// ---- products ------------------------------------------------------------------------------------------------------------------------------
+/// Matrix product of the last two axes; the others broadcast. A 1-d operand is a row on the left, a column on the right.
+SINTER_API Array matmul(const Array& a, const Array& b);
+/// beta * c + alpha * (a x b). With alpha = beta = 1 one operation, which rounds halves once.
+SINTER_API Array addmm(const Array& c, const Array& a, const Array& b, double alpha = 1, double beta = 1);
+
+}  // namespace sinter

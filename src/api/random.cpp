@@ -1,0 +1,81 @@
+// Random numbers, as MLX defines them. Layer: api.
+#include "sinter/random.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "api/common.h"
+#include "engine/generator.h"
+
+namespace sinter::random {
+namespace {
+
+void check_key(const char* what, const Array& key) {
+  const Shape& s = api::shape_of(key, what);
+  if (key.dtype() != uint32 || !(s == Shape{2})) {
+    throw Error(str(what, ": the key is not a uint32 array of shape (2); got ", key.dtype(), " of shape ", s, "; make one with key(seed) or split"));
+  }
+}
+
+Array draw(const char* what, const Shape& shape, int width, const std::optional<Array>& key) {
+  if (key) check_key(what, *key);
+  const Dtype t = width == 1 ? uint8 : width == 2 ? uint16 : uint32;
+  api::check_sizes(what, shape, uint64);
+  return engine::make(ops::Op::RandomBits, {key ? *key : engine::next_key()}, {width}, t, shape);
+}
+
+// In [0, 1): 32 random bits over 2^32 - 1, at most the number below 1.
+Array unit(const char* what, const Shape& shape, Dtype t, const std::optional<Array>& key) {
+  const double below_one = 1 - finfo(t == float64 ? float32 : t).eps / 2;
+  const Array u = draw(what, shape, 4, key) / Array(4294967295.0f);
+  return astype(minimum(u, below_one), t);
+}
+
+void require_floating(const char* what, Dtype t) {
+  if (!is_floating(t)) throw DtypeError(str(what, ": the dtype is not floating; got ", t, "; use float32, float64, float16 or bfloat16"));
+}
+
+Array scaled(const char* what, const Operand& low, const Operand& high, const Shape& shape, Dtype t, const std::optional<Array>& key) {
+  const Array lo = astype(low, t), hi = astype(high, t);
+  const Shape shapes[] = {lo.shape(), hi.shape(), shape};
+  if (!(api::broadcast_shapes(what, shapes) == shape)) {
+    throw ShapeError(str(what, ": the bounds do not broadcast to the shape; got ", lo.shape(), " and ", hi.shape(), " for ", shape, "; make their axes equal or 1"));
+  }
+  return (hi - lo) * unit(what, shape, t, key) + lo;
+}
+
+}  // namespace
+
+Array key(std::uint64_t seed) { return engine::seed_key(seed); }
+
+Array split(const Array& key, Dim n) {
+  check_key("split", key);
+  api::check_sizes("split", {n, 2}, uint32);
+  return engine::split_key(key, n);
+}
+
+void seed(std::uint64_t seed) { engine::generator_state() = engine::seed_key(seed); }
+
+Array bits(const Shape& shape, int width, const std::optional<Array>& key) {
+  if (width != 1 && width != 2 && width != 4) throw Error(str("bits: unknown width; got ", width, "; use 1, 2 or 4 bytes"));
+  return draw("bits", shape, width, key);
+}
+
+Array uniform(const Operand& low, const Operand& high, const Shape& shape, Dtype t, const std::optional<Array>& key) {
+  require_floating("uniform", t);
+  return scaled("uniform", low, high, shape, t, key);
+}
+Array uniform(const Shape& shape, Dtype t, const std::optional<Array>& key) { return uniform(0, 1, shape, t, key); }
+
+Array normal(const Shape& shape, Dtype t, const Operand& loc, const Operand& scale, const std::optional<Array>& key) {
+  require_floating("normal", t);
+  const Array spread = api::scalar(std::numbers::sqrt2, t) * astype(scale, t), center = astype(loc, t);
+  const Shape shapes[] = {spread.shape(), center.shape(), shape};
+  if (!(api::broadcast_shapes("normal", shapes) == shape)) {
+    throw ShapeError(str("normal: loc and scale do not broadcast to the shape; got ", center.shape(), " and ", spread.shape(), " for ", shape, "; make their axes equal or 1"));
+  }
+  const Array samples = erfinv(scaled("normal", std::nextafter(-1.0f, 0.0f), 1.0f, shape, float32, key));
+  return spread * astype(samples, t) + center;
+}
+
+}  // namespace sinter::random

@@ -1,0 +1,155 @@
+// Reductions, and what is made of them: variance, logsumexp, softmax. Layer: api.
+//
+// The empty sum is decided here, so that no Reduce node folds an axis without elements.
+#include <algorithm>
+
+#include "api/common.h"
+
+namespace sinter {
+
+using api::Op;
+
+namespace {
+
+Array reduce(Op op, const Array& x, Dtype t, const std::vector<int>& axes, bool keepdims) {
+  Array result = x;
+  if (!axes.empty()) {
+    ops::Attrs attrs{static_cast<std::int64_t>(t)};
+    attrs.insert(attrs.end(), axes.begin(), axes.end());
+    result = engine::make(op, {x}, std::move(attrs), t, api::without_axes(x.shape(), axes, false));
+  }
+  return api::reshaped(result, api::without_axes(x.shape(), axes, keepdims));
+}
+
+// A reduction with an identity: what an empty one gives.
+Array fold(Op op, const Array& x, Dtype t, const Axes& axes, bool keepdims, const Number& identity) {
+  const char* what = ops::info(op).name.data();
+  const Shape& s = api::shape_of(x, what);
+  const std::vector<int> folded = api::axes_of(what, axes, s);
+  if (api::is_empty(s)) return full(api::without_axes(s, folded, keepdims), identity.real(), t);
+  return reduce(op, engine::cast(x, t), t, folded, keepdims);
+}
+
+// A reduction without one: max, min, argmax, argmin. `t`: of the result.
+Array extreme(Op op, const char* what, const Array& x, Dtype t, const Axes& axes, bool keepdims) {
+  const Shape& s = api::shape_of(x, what);
+  const std::vector<int> folded = api::axes_of(what, axes, s);
+  if (is_complex(x.dtype())) throw DtypeError(str(what, ": complex numbers have no order; got complex64; take its real() or imag() first"));
+  if (api::is_empty(s)) {
+    const Shape shape = api::without_axes(s, folded, keepdims);
+    if (api::is_empty(shape)) return zeros(shape, t);
+    throw ShapeError(str(what, ": there are no elements along the axes; got shape ", s, "; give an array with elements"));
+  }
+  if (folded.empty() && (op == Op::ArgMax || op == Op::ArgMin)) return zeros(s, t);
+  return reduce(op, x, t, folded, keepdims);
+}
+
+Dtype accumulating(Dtype t) {
+  if (t == Dtype::bool_ || t == Dtype::int8 || t == Dtype::int16) return Dtype::int32;
+  if (t == Dtype::uint8 || t == Dtype::uint16) return Dtype::uint32;
+  return t;
+}
+Dtype at_least_float(Dtype t) { return is_floating(t) || is_complex(t) ? t : Dtype::float32; }
+// Where several steps follow each other, halves take them in float32.
+Dtype computing(Dtype t) { return is_half(t) ? Dtype::float32 : at_least_float(t); }
+
+std::int64_t folded_size(const Shape& s, const std::vector<int>& axes) {
+  std::int64_t n = 1;
+  for (int a : axes) n *= s[static_cast<std::size_t>(a)];
+  return n;
+}
+
+Array divided(const Array& x, double n) { return is_complex(x.dtype()) ? x * (1 / n) : x / n; }
+
+void require_real(const char* what, const Array& x) {
+  engine::value_of(x, what);
+  if (is_complex(x.dtype())) throw DtypeError(str(what, ": does not take complex64; got complex64; take its real() or imag() first"));
+}
+
+Array variance(const char* what, const Array& operand, const Axes& axes, bool keepdims, int ddof) {
+  require_real(what, operand);
+  const Array x = engine::cast(operand, computing(operand.dtype()));
+  const std::vector<int> folded = api::axes_of(what, axes, x.shape());
+  const double n = static_cast<double>(folded_size(x.shape(), folded));
+  const Array center = divided(sum(x, folded, true), n);
+  return divided(sum(square(x - center), folded, keepdims), std::max(n - ddof, 0.0));
+}
+
+}  // namespace
+
+Array sum(const Array& x, const Axes& axes, bool keepdims) {
+  return fold(Op::Sum, x, accumulating(engine::value_of(x, "sum").dtype), axes, keepdims, 0);
+}
+Array prod(const Array& x, const Axes& axes, bool keepdims) {
+  return fold(Op::Prod, x, accumulating(engine::value_of(x, "prod").dtype), axes, keepdims, 1);
+}
+Array all(const Array& x, const Axes& axes, bool keepdims) { return fold(Op::All, x, Dtype::bool_, axes, keepdims, 1); }
+Array any(const Array& x, const Axes& axes, bool keepdims) { return fold(Op::Any, x, Dtype::bool_, axes, keepdims, 0); }
+Array max(const Array& x, const Axes& axes, bool keepdims) {
+  return extreme(Op::Max, "max", x, engine::value_of(x, "max").dtype, axes, keepdims);
+}
+Array min(const Array& x, const Axes& axes, bool keepdims) {
+  return extreme(Op::Min, "min", x, engine::value_of(x, "min").dtype, axes, keepdims);
+}
+Array argmax(const Array& x, std::optional<int> axis, bool keepdims) {
+  return extreme(Op::ArgMax, "argmax", x, Dtype::uint32, axis ? Axes(*axis) : Axes(), keepdims);
+}
+Array argmin(const Array& x, std::optional<int> axis, bool keepdims) {
+  return extreme(Op::ArgMin, "argmin", x, Dtype::uint32, axis ? Axes(*axis) : Axes(), keepdims);
+}
+
+Array mean(const Array& operand, const Axes& axes, bool keepdims) {
+  const Shape& s = api::shape_of(operand, "mean");
+  const std::vector<int> folded = api::axes_of("mean", axes, s);
+  const Dtype t = operand.dtype();
+  const Array total = sum(engine::cast(operand, computing(t)), folded, keepdims);
+  return engine::cast(divided(total, static_cast<double>(folded_size(s, folded))), at_least_float(t));
+}
+
+Array var(const Array& x, const Axes& axes, bool keepdims, int ddof) {
+  return astype(variance("var", x, axes, keepdims, ddof), at_least_float(x.dtype()));
+}
+Array std(const Array& x, const Axes& axes, bool keepdims, int ddof) {
+  return astype(sqrt(variance("std", x, axes, keepdims, ddof)), at_least_float(x.dtype()));
+}
+
+namespace {
+
+// The operand in its computing dtype, and its maximum over the axes.
+struct Shifted {
+  Array x, top;
+  std::vector<int> axes;
+  Shifted(const char* what, const Array& operand, const Axes& a) {
+    require_real(what, operand);
+    x = engine::cast(operand, computing(operand.dtype()));
+    axes = api::axes_of(what, a, x.shape());
+    top = extreme(Op::Max, what, x, x.dtype(), axes, true);
+  }
+};
+
+}  // namespace
+
+Array logsumexp(const Array& operand, const Axes& axes, bool keepdims) {
+  const Shifted s("logsumexp", operand, axes);
+  const Array top = where(isfinite(s.top), s.top, 0);
+  const Array result = log(sum(exp(s.x - top), s.axes, true)) + top;
+  return engine::cast(api::reshaped(result, api::without_axes(s.x.shape(), s.axes, keepdims)), at_least_float(operand.dtype()));
+}
+
+Array softmax(const Array& operand, const Axes& axes) {
+  require_real("softmax", operand);
+  if (api::is_empty(operand.shape())) return zeros(operand.shape(), at_least_float(operand.dtype()));
+  const Shifted s("softmax", operand, axes);
+  const Array e = exp(s.x - s.top);
+  return engine::cast(e / sum(e, s.axes, true), at_least_float(operand.dtype()));
+}
+
+Array log_softmax(const Array& operand, const Axes& axes) {
+  require_real("log_softmax", operand);
+  if (api::is_empty(operand.shape())) return zeros(operand.shape(), at_least_float(operand.dtype()));
+  const Shifted s("log_softmax", operand, axes);
+  const Array d = s.x - s.top;
+  return engine::cast(d - log(sum(exp(d), s.axes, true)), at_least_float(operand.dtype()));
+}
+
+}  // namespace sinter

@@ -1,0 +1,55 @@
+#include "backends/codegen.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "base/check.h"
+
+namespace sinter::backends {
+
+namespace {
+
+constexpr const char* kObject = "libsinter_codegen.so";
+std::atomic<bool> loaded{false};
+
+// The folder of the library or program that contains this function, with its slash; empty if unknown.
+std::string own_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return "";
+  const std::string path = info.dli_fname;
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+const Codegen* open() {
+  const std::string folder = own_folder();
+  std::string reasons;
+  for (const std::string& path : {folder + kObject, folder + "../" + kObject, std::string(kObject)}) {
+    void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!object) {
+      const char* reason = dlerror();
+      reasons += str(reasons.empty() ? "" : "; ", reason ? reason : path);
+      continue;
+    }
+    auto get = reinterpret_cast<const Codegen* (*)()>(dlsym(object, "sinter_codegen"));
+    if (get) {
+      loaded = true;
+      return get();
+    }
+    reasons += str(reasons.empty() ? "" : "; ", path, " has no sinter_codegen");
+    dlclose(object);
+  }
+  throw DeviceError(str("codegen: ", kObject, " cannot be opened; got ", reasons, "; install it beside the library"));
+}
+
+}  // namespace
+
+const Codegen& codegen() {
+  static const Codegen* opened = open();  // once; tried again at the next call if it throws
+  return *opened;
+}
+
+bool codegen_loaded() { return loaded; }
+
+}  // namespace sinter::backends

@@ -1,0 +1,31 @@
+// The code generator's interface: all that crosses from libsinter.so to libsinter_codegen.so, the only object that links LLVM.
+// Layer: backends.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "backends/target.h"
+#include "kernel/kernel.h"
+#include "runtime/image.h"
+
+namespace sinter::backends {
+
+struct CodegenOptions {
+  int level = 2;             // LLVM's code-generation level; bits do not depend on it
+  bool fast_math = false;
+  std::string* llvm_ir = nullptr;   // receives the module's text
+  std::string* assembly = nullptr;  // receives the assembly
+};
+
+struct Codegen {
+  const char* version;  // of this code generator and LLVM: part of every cached image's key
+  runtime::Image (*compile)(const kernel::Kernel&, const Target&, const CodegenOptions&);
+};
+
+/// Opens libsinter_codegen.so (beside libsinter.so, else by the loader's search) at the first call. Throws Error when it is missing.
+/// The object exports `extern "C" const sinter::backends::Codegen* sinter_codegen()`.
+const Codegen& codegen();
+/// Whether codegen() has been called successfully: the object is loaded.
+bool codegen_loaded();
+
+}  // namespace sinter::backends

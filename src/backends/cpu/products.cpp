@@ -1,0 +1,93 @@
+#include "backends/cpu/products.h"
+
+#include <cblas.h>
+
+#include <cstring>
+#include <dnnl.hpp>
+
+#include "backends/target.h"
+#include "runtime/pool.h"
+
+namespace sinter::backends {
+namespace {
+
+using kernel::CallDesc;
+
+// A product over nothing is zero; the libraries are not asked.
+class Zero final : public Product {
+ public:
+  explicit Zero(std::size_t bytes) : bytes_(bytes) {}
+  void run(const void*, const void*, void* out) const override { std::memset(out, 0, bytes_); }
+
+ private:
+  std::size_t bytes_;
+};
+
+class Blas final : public Product {
+ public:
+  explicit Blas(const CallDesc& d) : d_(d) {}
+  void run(const void* x, const void* y, void* out) const override {
+    runtime::with_pool([&] {
+      for (std::int64_t b = 0; b < d_.batch; ++b)
+        cblas_dgemm(CblasRowMajor, transposed(d_.x), transposed(d_.y), narrow(d_.m), narrow(d_.n), narrow(d_.k), 1.0,
+                    static_cast<const double*>(x) + b * d_.x.batch, leading(d_.x), static_cast<const double*>(y) + b * d_.y.batch,
+                    leading(d_.y), 0.0, static_cast<double*>(out) + b * d_.m * d_.n, narrow(d_.n));
+    });
+  }
+
+ private:
+  static blasint narrow(std::int64_t v) { return static_cast<blasint>(v); }
+  static CBLAS_TRANSPOSE transposed(const CallDesc::Matrix& m) { return m.column == 1 ? CblasNoTrans : CblasTrans; }
+  static blasint leading(const CallDesc::Matrix& m) { return narrow(m.column == 1 ? m.row : m.column); }
+  CallDesc d_;
+};
+
+dnnl::engine& cpu_engine() {
+  static auto* e = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *e;
+}
+
+class OneDnn final : public Product {
+ public:
+  explicit OneDnn(const CallDesc& d) {
+    using dnnl::memory;
+    auto type = d.dtype == Dtype::bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+    x_ = memory::desc({d.batch, d.m, d.k}, type, memory::dims{d.x.batch, d.x.row, d.x.column});
+    y_ = memory::desc({d.batch, d.k, d.n}, type, memory::dims{d.y.batch, d.y.row, d.y.column});
+    out_ = memory::desc({d.batch, d.m, d.n}, type, memory::dims{d.m * d.n, d.n, 1});
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(x_, y_, out_), attributes, cpu_engine());
+    scratchpad_ = pd.scratchpad_desc();
+    primitive_ = dnnl::matmul(pd);
+  }
+  void run(const void* x, const void* y, void* out) const override {
+    runtime::with_pool([&] {
+      dnnl::stream stream(cpu_engine());
+      dnnl::memory a(x_, cpu_engine(), const_cast<void*>(x)), b(y_, cpu_engine(), const_cast<void*>(y)), c(out_, cpu_engine(), out);
+      dnnl::memory scratch(scratchpad_, cpu_engine());
+      primitive_.execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}, {DNNL_ARG_SCRATCHPAD, scratch}});
+      stream.wait();
+    });
+  }
+
+ private:
+  dnnl::memory::desc x_, y_, out_, scratchpad_;
+  dnnl::matmul primitive_;
+};
+
+}  // namespace
+
+bool has_product(Dtype t) { return t == Dtype::float32 || t == Dtype::float64 || (t == Dtype::bfloat16 && host_target().avx512); }
+
+std::shared_ptr<const Product> make_product(const CallDesc& d) {
+  if (d.k == 0 || d.m * d.n * d.batch == 0) return std::make_shared<Zero>(static_cast<std::size_t>(d.batch * d.m * d.n * size_of(d.dtype)));
+  if (d.dtype == Dtype::float64) return std::make_shared<Blas>(d);
+  try {
+    return std::make_shared<OneDnn>(d);
+  } catch (const dnnl::error& e) {
+    throw InternalError(str("internal: matmul: oneDNN refuses float product ", d.m, "x", d.k, " by ", d.k, "x", d.n, ": ", e.what()));
+  }
+}
+
+}  // namespace sinter::backends

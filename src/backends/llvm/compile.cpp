@@ -1,0 +1,98 @@
+// The way from a kernel to its image: LLVM IR, machine code, flat block; and the entry of libsinter_codegen.so.
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/OptBisect.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "backends/llvm/flatten.h"
+#include "backends/llvm/lower.h"
+#include "base/check.h"
+
+namespace sinter::backends {
+
+namespace {
+
+constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
+
+// Leaves out what does not pay. Strength reduction of our addresses (base + index, which x86 adds for nothing) doubled the time to
+// compile a small kernel and gained nothing.
+struct Gate : llvm::OptPassGate {
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(const llvm::StringRef pass, llvm::StringRef) override { return pass != "Loop Strength Reduction"; }
+};
+
+// LLVM's machine for a target, made once a thread (0.4 ms): any threads may compile at once.
+llvm::TargetMachine& machine(const Target& target, int level) {
+  thread_local std::map<std::tuple<std::string, std::string, int>, std::unique_ptr<llvm::TargetMachine>> kept;
+  std::unique_ptr<llvm::TargetMachine>& made = kept[{target.cpu, target.features, level}];
+  if (made) return *made;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  std::string error;
+  const llvm::Target* x86 = llvm::TargetRegistry::lookupTarget(kTriple, error);
+  if (!x86) throw InternalError("internal: codegen: " + error);
+  llvm::TargetOptions options;
+  made.reset(x86->createTargetMachine(kTriple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                      static_cast<llvm::CodeGenOptLevel>(level)));
+  return *made;
+}
+
+void write(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
+  llvm::legacy::PassManager passes;
+  check(!machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true), "codegen: the target writes no such file");
+  passes.run(module);
+}
+
+runtime::Image compile(const kernel::Kernel& k, const Target& target, const CodegenOptions& options) {
+  llvm::TargetMachine& tm = machine(target, options.level);
+  Gate gate;
+  llvm::LLVMContext context;
+  context.setOptPassGate(gate);
+  llvm::Module module(k.name, context);
+  module.setTargetTriple(kTriple);
+  module.setDataLayout(tm.createDataLayout());
+  lower(k, target, options, module);
+#ifndef NDEBUG
+  std::string fault;
+  llvm::raw_string_ostream faults(fault);
+  if (llvm::verifyModule(module, &faults)) throw InternalError("internal: codegen: " + fault);
+#endif
+  if (options.llvm_ir) {
+    llvm::raw_string_ostream out(*options.llvm_ir);
+    module.print(out, nullptr);
+  }
+  if (options.assembly) {
+    const auto copy = llvm::CloneModule(module);  // writing code changes a module
+    llvm::SmallString<0> text;
+    llvm::raw_svector_ostream out(text);
+    write(*copy, tm, out, llvm::CodeGenFileType::AssemblyFile);
+    *options.assembly = text.str().str();
+  }
+  llvm::SmallString<0> object;
+  llvm::raw_svector_ostream out(object);
+  write(module, tm, out, llvm::CodeGenFileType::ObjectFile);
+  return flatten(object, kEntry);
+}
+
+// Raise the first number when the code that is made for a kernel changes.
+const Codegen kCodegen{"1-llvm" LLVM_VERSION_STRING, compile};
+
+}  // namespace
+
+}  // namespace sinter::backends
+
+extern "C" __attribute__((visibility("default"))) const sinter::backends::Codegen* sinter_codegen() { return &sinter::backends::kCodegen; }

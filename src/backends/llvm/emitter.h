@@ -1,0 +1,88 @@
+// Emitter: an ops::Machine that writes LLVM IR. Layer: backends.
+//
+// A Val names a Bundle: one scalar that all lanes share (uniform), or `parts` vectors of `width` lanes. Each primitive is written for
+// all parts before the next one: that interleaving, not unrolling as such, is what keeps the arithmetic units busy.
+// int64 values that are base + lane * step stay in that form through add, sub and mul, so that addresses are recognised as contiguous.
+#pragma once
+#include <map>
+#include <vector>
+
+#include "backends/codegen.h"
+#include "backends/llvm/primitives.h"
+#include "ops/expand.h"
+
+namespace sinter::backends {
+
+struct Bundle {
+  Dtype dtype = Dtype::int64;
+  bool uniform = true;
+  Values parts;                  // uniform: one scalar. Affine and not yet needed lane by lane: empty
+  llvm::Value* base = nullptr;   // affine: of lane 0 of part 0
+  llvm::Value* step = nullptr;   // affine: uniform
+  llvm::Value* spread = nullptr; // of a uniform: the same in all lanes, once needed
+  int calls = 0;                 // calls written before it
+  Values slots;                  // of the stack, once needed behind a later call
+};
+
+/// The lanes for which code is being written.
+struct Frame {
+  int width = 1;     // lanes of a part
+  int parts = 0;     // 0: outside Vector loops, all values are uniform
+  Values offsets;    // int64: the lane's iteration minus that of lane 0 of part 0; padding lanes: 0
+  Values masks;      // padding lanes are false; empty when there are none
+  bool folds = false;  // the loop carries partials, so padding lanes may differ from lane 0
+  int prefetch = 0;    // bytes
+};
+
+class Emitter : public ops::Machine {
+ public:
+  Emitter(llvm::IRBuilderBase& builder, const Target& target) : b(builder), target_(target) {}
+
+  ops::Val constant(Dtype dtype, std::uint64_t bits) override;
+  ops::Val emit(ops::Prim prim, Dtype result, std::span<const ops::Val> operands) override;
+  std::vector<ops::Val> loop(std::vector<ops::Val> state, FunctionRef<ops::Val(std::span<const ops::Val>)> condition,
+                             FunctionRef<std::vector<ops::Val>(std::span<const ops::Val>)> body) override;
+
+  ops::Val uniform(Dtype t, llvm::Value* scalar);
+  ops::Val varying(Dtype t, Values parts);
+  /// int64: base + step * (lane's offset in the frame).
+  ops::Val affine(llvm::Value* base, llvm::Value* step);
+  const Bundle& bundle(const ops::Val& v) const { return bundles_[v.id]; }
+  /// The value of each part, vectors of frame.width lanes.
+  Values lanes(const ops::Val& v);
+  /// lanes(), except for uniforms outside Vector loops: their one scalar.
+  Values values(const ops::Val& v) { return frame.parts == 0 ? bundles_[v.id].parts : lanes(v); }
+
+  /// The raw element(s) at `index` (of elements of `dtype`'s storage, `scale` of them apart, `offset` further on).
+  ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index);
+  void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value);
+  /// complex64, at `index` pairs.
+  std::pair<ops::Val, ops::Val> load_pair(llvm::Value* buffer, const ops::Val& index);
+  void store_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val& re, const ops::Val& im);
+
+
+  /// Calls keep no vector registers. Every value that is used behind a call is therefore kept on the stack by us: LLVM would do the
+  /// same, but takes time quadratic in the number of calls to find that out.
+  void called() { ++calls_; }
+
+  llvm::IRBuilderBase& b;
+  Frame frame;
+
+ private:
+  ops::Val add(Bundle bundle);
+  Values from_stack(std::uint32_t id);
+  bool emit_affine(ops::Prim prim, std::span<const ops::Val> operands, ops::Val* result);
+  llvm::Value* address(llvm::Value* buffer, llvm::Type* element, llvm::Value* index) { return b.CreateGEP(element, buffer, index); }
+  llvm::Value* addresses(llvm::Value* buffer, llvm::Type* element, const ops::Val& index, int part);
+  void prefetch(llvm::Value* address, int bytes, bool write);
+  bool contiguous(const ops::Val& index) const;
+  bool masked_access(Dtype storage) const;
+  ops::Val pair_index(const ops::Val& index, int component);
+
+  const Target& target_;
+  std::vector<Bundle> bundles_;
+  int calls_ = 0;
+  std::map<std::pair<Dtype, std::uint64_t>, std::uint32_t> constants_;
+};
+
+}  // namespace sinter::backends

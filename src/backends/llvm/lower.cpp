@@ -1,0 +1,457 @@
+#include "backends/llvm/lower.h"
+
+#include "backends/llvm/emitter.h"
+#include "backends/llvm/functions.h"
+
+namespace sinter::backends {
+
+using kernel::Code;
+using kernel::Inst;
+using kernel::kNone;
+using kernel::LoopKind;
+using kernel::Ref;
+using llvm::Value;
+using ops::Val;
+using ops::Wide;
+
+namespace {
+
+// A kernel of more vector instructions than this has one masked loop instead of a main loop and a tail, and what it repeats of
+// expensive operations becomes functions. Both cost nothing beside that much arithmetic, and LLVM's time is proportional to code.
+static int kLongKernel = getenv("LONG") ? atoi(getenv("LONG")) : 600;
+static int kFunction = getenv("FUNC") ? atoi(getenv("FUNC")) : 12;
+
+class Lowering {
+ public:
+  Lowering(const kernel::Kernel& k, const Target& target, const CodegenOptions& options, llvm::Module& module)
+      : k_(k), target_(target), fast_(options.fast_math), builder_(module.getContext()), emitter_(builder_, target),
+        functions_(module, target, emitter_), values_(k.body.size()), varying_(k.body.size()), next_(k.body.size()) {}
+
+  void run(llvm::Function* f);
+
+ private:
+  using State = std::vector<Value*>;
+  using Body = FunctionRef<State(Value* index, const State& state)>;
+
+  void analyse();
+  void block(std::size_t first, std::size_t last);
+  void instruction(const Inst& i, Ref r);
+  void serial(Ref loop, std::size_t last);
+  void parallel(Ref loop, std::size_t last);
+  void vector(Ref loop, std::size_t last);
+  void combine(const Inst& i, Ref r);
+  void load_arguments();
+
+  State counted(Value* begin, Value* end, int step, bool once, State initial, Body body);
+  std::size_t first_inside(Ref loop) const;
+  std::vector<Ref> carries(Ref loop) const;
+  State flatten(Ref value, Ref as);
+  void unflatten(Ref carry, const State& state, std::size_t& at);
+  Value* scalar(Ref r) {
+    const Bundle& v = emitter_.bundle(values_[r].re);
+    check(v.uniform, "codegen: a loop bound or an address differs between lanes");
+    return v.parts[0];
+  }
+
+  const kernel::Kernel& k_;
+  const Target& target_;
+  const bool fast_;
+  llvm::IRBuilder<> builder_;
+  Emitter emitter_;
+  Functions functions_;
+  std::vector<Wide> values_;     // of each Ref, as last emitted
+  std::vector<bool> varying_;    // may differ between lanes
+  std::vector<std::size_t> next_;  // of a Loop: its End
+  std::vector<Value*> buffers_, integers_;
+  std::vector<Wide> scalars_;
+  Value* begin_ = nullptr;
+  Value* end_ = nullptr;
+  Value* words_ = nullptr;
+  bool long_ = false;
+  std::map<std::pair<ops::Op, Dtype>, int> uses_;  // of expensive operations
+};
+
+// Where loops end, what differs between lanes (to a fixed point: a serial loop's carried value may turn varying late), and the cost.
+void Lowering::analyse() {
+  std::vector<Ref> open;
+  int total = 0;
+  int unroll = 1;
+  for (Ref r = 0; r < k_.body.size(); ++r) {
+    const Inst& i = k_.body[r];
+    if (i.code == Code::Loop) {
+      open.push_back(r);
+      if (i.kind == LoopKind::Vector) unroll = i.unroll;
+    }
+    if (i.code == Code::End) {
+      if (k_.body[open.back()].kind == LoopKind::Vector) unroll = 1;
+      next_[open.back()] = r;
+      open.pop_back();
+    }
+    if (i.code == Code::Compute) {
+      const int cost = ops::cost(i.op, i.dtype);
+      total += cost * unroll;
+      if (cost > kFunction) ++uses_[{i.op, i.dtype}];
+    }
+  }
+  long_ = total > kLongKernel;
+  for (bool changed = true; changed;) {
+    changed = false;
+    bool in_vector_carries = false;
+    for (Ref r = 0; r < k_.body.size(); ++r) {
+      const Inst& i = k_.body[r];
+      bool v = false;
+      if (i.code == Code::Loop) {
+        v = i.kind == LoopKind::Vector;
+        in_vector_carries = v;
+      } else if (i.code == Code::Carry) {
+        v = in_vector_carries || varying_[i.in[0]] || varying_[i.in[1]];
+      } else if (i.code != Code::Combine && i.code != Code::End && i.code != Code::Store) {
+        in_vector_carries = false;
+        for (Ref in : i.in) v = v || (in != kNone && varying_[in]);
+      }
+      if (v && !varying_[r]) varying_[r] = changed = true;
+    }
+  }
+}
+
+void Lowering::run(llvm::Function* f) {
+  begin_ = f->getArg(0);
+  end_ = f->getArg(1);
+  words_ = f->getArg(2);
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", f));
+  analyse();
+  load_arguments();
+  block(0, k_.body.size());
+  builder_.CreateRetVoid();
+}
+
+// The block does not change during a launch: the loads may be moved and repeated.
+void Lowering::load_arguments() {
+  std::size_t word = 0;
+  auto read = [&](llvm::Type* type, std::size_t offset) {
+    Value* from = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), words_, 8 * word + offset);
+    llvm::LoadInst* load = builder_.CreateAlignedLoad(type, from, llvm::Align(offset ? 4 : 8));
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(builder_.getContext(), {}));
+    return load;
+  };
+  for (std::size_t n = 0; n < k_.buffers.size(); ++n, ++word) buffers_.push_back(read(builder_.getPtrTy(), 0));
+  for (int n = 0; n < k_.integers; ++n, ++word) integers_.push_back(read(builder_.getInt64Ty(), 0));
+  std::vector<const Inst*> of(static_cast<std::size_t>(k_.scalars));
+  for (const Inst& i : k_.body) {
+    if (i.code == Code::Scalar) of[static_cast<std::size_t>(i.imm)] = &i;
+  }
+  for (const Inst* i : of) {
+    Wide w;
+    if (i) {
+      w.dtype = i->dtype;
+      const Dtype raw = ops::storage_dtype(i->dtype);
+      llvm::Type* type = lane_type(builder_.getContext(), is_complex(i->dtype) ? float32 : raw);
+      w.re = ops::load_form(emitter_.uniform(is_complex(i->dtype) ? float32 : raw, read(type, 0)), i->dtype);
+      if (is_complex(i->dtype)) w.im = emitter_.uniform(float32, read(type, 4));
+    }
+    scalars_.push_back(w);
+    ++word;
+  }
+}
+
+void Lowering::block(std::size_t first, std::size_t last) {
+  for (std::size_t r = first; r < last; ++r) {
+    const Inst& i = k_.body[r];
+    const auto ref = static_cast<Ref>(r);
+    if (i.code != Code::Loop) {
+      instruction(i, ref);
+      continue;
+    }
+    const std::size_t end = next_[r];
+    if (i.kind == LoopKind::Vector) vector(ref, end);
+    else if (i.kind == LoopKind::Parallel) parallel(ref, end);
+    else serial(ref, end);
+    r = end;
+  }
+}
+
+void Lowering::instruction(const Inst& i, Ref r) {
+  auto operand = [&](int n) -> const Wide& { return values_[i.in[n]]; };
+  const auto imm = static_cast<std::size_t>(i.imm);
+  switch (i.code) {
+    case Code::Arg: values_[r] = {int64, emitter_.uniform(int64, integers_[imm]), {}}; return;
+    case Code::Scalar: values_[r] = scalars_[imm]; return;
+    case Code::Const: values_[r] = ops::wide_constant(emitter_, i.dtype, static_cast<std::uint64_t>(i.imm)); return;
+    case Code::Compute: {
+      std::vector<Wide> in;
+      for (Ref ref : i.in) {
+        if (ref != kNone) in.push_back(values_[ref]);
+      }
+      const int cost = ops::cost(i.op, i.dtype);
+      llvm::IRBuilderBase::FastMathFlagGuard guard(builder_);
+      if (fast_ && cost <= 2) {  // math functions depend on the order of their steps
+        llvm::FastMathFlags flags;
+        flags.setAllowContract(true);
+        flags.setAllowReassoc();
+        flags.setAllowReciprocal();
+        flags.setNoSignedZeros();
+        builder_.setFastMathFlags(flags);
+      }
+      values_[r] = long_ && cost > kFunction && uses_[{i.op, i.dtype}] > 1 && emitter_.frame.parts > 0
+                       ? functions_.call(i.op, i.dtype, in)
+                       : ops::expand(i.op, i.dtype, in);
+      return;
+    }
+    case Code::Cast: values_[r] = ops::cast(operand(0), i.dtype); return;
+    case Code::Load: {
+      const Dtype t = k_.buffers[imm].dtype;
+      Wide w{t, {}, {}};
+      if (is_complex(t)) std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re);
+      else w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re), t);
+      values_[r] = w;
+      return;
+    }
+    case Code::Store: {
+      const Dtype t = k_.buffers[imm].dtype;
+      if (is_complex(t)) emitter_.store_pair(buffers_[imm], operand(0).re, operand(1).re, operand(1).im);
+      else emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t));
+      return;
+    }
+    case Code::Combine: combine(i, r); return;
+    case Code::Carry:
+    case Code::Loop:
+    case Code::End: return;
+  }
+}
+
+std::size_t Lowering::first_inside(Ref loop) const {
+  std::size_t at = loop + 1;
+  while (k_.body[at].code == Code::Carry) ++at;
+  return at;
+}
+
+std::vector<Ref> Lowering::carries(Ref loop) const {
+  std::vector<Ref> out;
+  for (std::size_t r = loop + 1; r < first_inside(loop); ++r) out.push_back(static_cast<Ref>(r));
+  return out;
+}
+
+// The LLVM values of `value`, in the form in which the carried value `as` is held.
+Lowering::State Lowering::flatten(Ref value, Ref as) {
+  const Wide& w = values_[value];
+  State out;
+  auto take = [&](const Val& v) {
+    const Values parts = varying_[as] ? emitter_.lanes(v) : Values{emitter_.bundle(v).parts[0]};
+    out.insert(out.end(), parts.begin(), parts.end());
+  };
+  take(w.re);
+  if (is_complex(w.dtype)) take(w.im);
+  return out;
+}
+
+void Lowering::unflatten(Ref carry, const State& state, std::size_t& at) {
+  const Dtype t = k_.body[carry].dtype;
+  auto take = [&] {
+    if (!varying_[carry]) return emitter_.uniform(ops::machine_dtype(t), state[at++]);
+    Values parts;
+    for (int p = 0; p < emitter_.frame.parts; ++p) parts.push_back(state[at++]);
+    return emitter_.varying(ops::machine_dtype(t), parts);
+  };
+  values_[carry].dtype = t;
+  values_[carry].re = take();
+  if (is_complex(t)) values_[carry].im = take();
+}
+
+// A loop with its test at the bottom, behind a test for no iterations at all. `once`: at most one iteration.
+Lowering::State Lowering::counted(Value* begin, Value* end, int step, bool once, State state, Body body) {
+  llvm::Function* f = builder_.GetInsertBlock()->getParent();
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  auto* inside = llvm::BasicBlock::Create(builder_.getContext(), "loop", f);
+  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "done", f);
+  builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), inside, after);
+  builder_.SetInsertPoint(inside);
+  State current = state;
+  llvm::PHINode* index = nullptr;
+  if (!once) {
+    index = builder_.CreatePHI(builder_.getInt64Ty(), 2, "i");
+    index->addIncoming(begin, before);
+    for (Value*& v : current) {
+      llvm::PHINode* phi = builder_.CreatePHI(v->getType(), 2);
+      phi->addIncoming(v, before);
+      v = phi;
+    }
+  }
+  const State next = body(once ? begin : index, current);
+  llvm::BasicBlock* latch = builder_.GetInsertBlock();
+  if (once) {
+    builder_.CreateBr(after);
+  } else {
+    Value* following = builder_.CreateAdd(index, builder_.getInt64(static_cast<std::uint64_t>(step)));
+    index->addIncoming(following, latch);
+    for (std::size_t n = 0; n < next.size(); ++n) llvm::cast<llvm::PHINode>(current[n])->addIncoming(next[n], latch);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(following, end), inside, after);
+  }
+  builder_.SetInsertPoint(after);
+  for (std::size_t n = 0; n < next.size(); ++n) {
+    llvm::PHINode* phi = builder_.CreatePHI(state[n]->getType(), 2);
+    phi->addIncoming(state[n], before);
+    phi->addIncoming(next[n], latch);
+    state[n] = phi;
+  }
+  return state;
+}
+
+void Lowering::parallel(Ref loop, std::size_t last) {
+  counted(begin_, end_, 1, false, {}, [&](Value* index, const State&) {
+    values_[loop] = {int64, emitter_.uniform(int64, index), {}};
+    block(loop + 1, last);
+    return State{};
+  });
+}
+
+void Lowering::serial(Ref loop, std::size_t last) {
+  const Inst& i = k_.body[loop];
+  const std::vector<Ref> carried = carries(loop);
+  State state;
+  for (Ref c : carried) {
+    for (Value* v : flatten(k_.body[c].in[0], c)) state.push_back(v);
+  }
+  auto bind = [&](const State& s) {
+    std::size_t at = 0;
+    for (Ref c : carried) unflatten(c, s, at);
+  };
+  state = counted(scalar(i.in[0]), scalar(i.in[1]), 1, false, std::move(state), [&](Value* index, const State& current) {
+    values_[loop] = {int64, emitter_.uniform(int64, index), {}};
+    bind(current);
+    block(first_inside(loop), last);
+    State next;
+    for (Ref c : carried) {
+      for (Value* v : flatten(k_.body[c].in[1], c)) next.push_back(v);
+    }
+    return next;
+  });
+  bind(state);
+}
+
+// A main loop without masks, then a masked tail (long kernels: one masked loop). With carried values the tail is one iteration of the whole bundle, so that every
+// partial keeps its place; without, it goes part by part.
+void Lowering::vector(Ref loop, std::size_t last) {
+  const Inst& i = k_.body[loop];
+  const std::vector<Ref> carried = carries(loop);
+  const int width = target_.lanes;
+  const int step = width * i.unroll;
+  const Frame outside = emitter_.frame;
+  check(outside.parts == 0, "codegen: a vector loop inside a vector loop");
+  llvm::Type* lane = builder_.getInt64Ty();
+  auto frame = [&](int parts, int prefetch) {
+    Frame f;
+    f.width = width;
+    f.parts = parts;
+    f.folds = !carried.empty();
+    f.prefetch = prefetch;
+    for (int p = 0; p < parts; ++p) {
+      llvm::SmallVector<llvm::Constant*, 16> numbers;
+      for (int l = 0; l < width; ++l) numbers.push_back(llvm::ConstantInt::get(lane, static_cast<std::uint64_t>(p * width + l)));
+      f.offsets.push_back(llvm::ConstantVector::get(numbers));
+    }
+    return f;
+  };
+  auto iteration = [&](Value* index, const State& current) {
+    values_[loop] = {int64, emitter_.affine(index, builder_.getInt64(1)), {}};
+    std::size_t at = 0;
+    for (Ref c : carried) unflatten(c, current, at);
+    block(first_inside(loop), last);
+    State next;
+    for (Ref c : carried) {
+      for (Value* v : flatten(k_.body[c].in[1], c)) next.push_back(v);
+    }
+    return next;
+  };
+
+  Value* begin = scalar(i.in[0]);
+  Value* end = scalar(i.in[1]);
+  auto masked = [&](int parts, int prefetch) {
+    return [&, parts, prefetch](Value* index, const State& current) {
+      emitter_.frame = frame(parts, prefetch);
+      Value* left = splat(builder_, builder_.CreateTrunc(builder_.CreateSub(end, index), builder_.getInt32Ty()), width);
+      for (Value*& offset : emitter_.frame.offsets) {
+        Value* narrow = builder_.CreateTrunc(offset, shaped(builder_.getInt32Ty(), offset));
+        emitter_.frame.masks.push_back(builder_.CreateICmpULT(narrow, left));
+        offset = builder_.CreateSelect(emitter_.frame.masks.back(), offset, llvm::Constant::getNullValue(offset->getType()));
+      }
+      State next = iteration(index, current);
+      for (std::size_t n = 0; n < next.size(); ++n) {
+        next[n] = builder_.CreateSelect(emitter_.frame.masks[n % static_cast<std::size_t>(parts)], next[n], current[n]);
+      }
+      return next;
+    };
+  };
+  emitter_.frame = frame(i.unroll, i.prefetch);
+  State state;
+  for (Ref c : carried) {
+    for (Value* v : flatten(k_.body[c].in[0], c)) state.push_back(v);
+  }
+  if (long_) {
+    state = counted(begin, end, step, false, std::move(state), masked(i.unroll, i.prefetch));
+  } else {
+    Value* count = builder_.CreateSub(end, begin);
+    count = builder_.CreateSelect(builder_.CreateICmpSGT(count, builder_.getInt64(0)), count, builder_.getInt64(0));
+    Value* middle = builder_.CreateAdd(begin, builder_.CreateAnd(count, builder_.getInt64(static_cast<std::uint64_t>(-step))));
+    state = counted(begin, middle, step, false, std::move(state), iteration);
+    const int parts = carried.empty() ? 1 : i.unroll;
+    state = counted(middle, end, width * parts, parts == i.unroll, std::move(state), masked(parts, 0));
+  }
+  emitter_.frame = frame(i.unroll, 0);
+  std::size_t at = 0;
+  for (Ref c : carried) unflatten(c, state, at);
+  emitter_.frame = outside;
+}
+
+// Folds by halves: parts, then lanes; the last two as scalars.
+void Lowering::combine(const Inst& i, Ref r) {
+  const Ref carry = i.in[0];
+  const Dtype t = k_.body[carry].dtype;
+  const int components = is_complex(t) ? 2 : 1;
+  const Frame outside = emitter_.frame;
+  Values held[2];
+  held[0] = emitter_.bundle(values_[carry].re).parts;
+  if (components == 2) held[1] = emitter_.bundle(values_[carry].im).parts;
+  auto wide = [&](auto&& make) {
+    Wide w{t, make(held[0]), {}};
+    if (components == 2) w.im = make(held[1]);
+    return w;
+  };
+  auto fold = [&](auto&& low, auto&& high) { return ops::expand(i.op, t, std::array{wide(low), wide(high)}); };
+  const Dtype part = ops::machine_dtype(t);
+  emitter_.frame = Frame{};
+  emitter_.frame.width = target_.lanes;
+  for (std::size_t parts = held[0].size(); parts > 1; parts /= 2) {
+    emitter_.frame.parts = static_cast<int>(parts / 2);
+    const Wide w = fold([&](const Values& v) { return emitter_.varying(part, Values(v.begin(), v.begin() + parts / 2)); },
+                        [&](const Values& v) { return emitter_.varying(part, Values(v.begin() + parts / 2, v.begin() + parts)); });
+    held[0] = emitter_.lanes(w.re);
+    if (components == 2) held[1] = emitter_.lanes(w.im);
+  }
+  emitter_.frame.parts = 1;
+  int width = target_.lanes;
+  for (; width > 2; width /= 2) {
+    emitter_.frame.width = width / 2;
+    const Wide w = fold([&](const Values& v) { return emitter_.varying(part, {lanes_of(builder_, v[0], 0, width / 2)}); },
+                        [&](const Values& v) { return emitter_.varying(part, {lanes_of(builder_, v[0], width / 2, width / 2)}); });
+    held[0] = emitter_.lanes(w.re);
+    if (components == 2) held[1] = emitter_.lanes(w.im);
+  }
+  emitter_.frame = outside;
+  auto element = [&](std::uint64_t n) {
+    return [this, n, part](const Values& v) { return emitter_.uniform(part, builder_.CreateExtractElement(v[0], n)); };
+  };
+  values_[r] = fold(element(0), element(1));
+}
+
+}  // namespace
+
+void lower(const kernel::Kernel& k, const Target& target, const CodegenOptions& options, llvm::Module& module) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* word = llvm::Type::getInt64Ty(context);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {word, word, llvm::PointerType::get(context, 0)}, false);
+  auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kEntry, module);
+  describe(*f, target);
+  Lowering(k, target, options, module).run(f);
+}
+
+}  // namespace sinter::backends

@@ -1,0 +1,142 @@
+// Loads and stores of the Emitter: scalar, contiguous, or lane by lane.
+//
+// Padding lanes of a tail hold what lane 0 of part 0 holds: they then compute exactly what an active lane computes, so they neither
+// trap nor raise an exception of their own, and their addresses are valid. A gather needs no mask, and a scatter only where the loop
+// carries partials (else it writes lane 0's value to lane 0's place once more).
+#include "backends/llvm/emitter.h"
+
+namespace sinter::backends {
+
+using llvm::Value;
+using ops::Val;
+
+namespace {
+
+constexpr int kLine = 64;  // bytes of a cache line
+
+bool is_one(const Value* v) {
+  auto* c = llvm::dyn_cast<llvm::ConstantInt>(v);
+  return c && c->isOne();
+}
+
+}  // namespace
+
+bool Emitter::contiguous(const Val& index) const {
+  const Bundle& i = bundles_[index.id];
+  return i.base && is_one(i.step);
+}
+
+// Vector instructions with a mask exist; otherwise LLVM makes a branch a lane of them.
+bool Emitter::masked_access(Dtype storage) const { return target_.avx512 || size_of(storage) >= 4; }
+
+Value* Emitter::addresses(Value* buffer, llvm::Type* element, const Val& index, int part) {
+  const Bundle i = bundles_[index.id];
+  if (!i.base) return b.CreateGEP(element, buffer, lanes(index)[static_cast<std::size_t>(part)]);
+  Value* offset = frame.offsets[static_cast<std::size_t>(part)];
+  if (!is_one(i.step)) offset = b.CreateMul(offset, splat(b, i.step, frame.width));
+  return b.CreateGEP(element, address(buffer, element, i.base), offset);
+}
+
+void Emitter::prefetch(Value* address, int bytes, bool write) {
+  if (frame.prefetch == 0) return;
+  for (int at = 0; at < bytes; at += kLine) {
+    Value* ahead = b.CreateConstGEP1_64(b.getInt8Ty(), address, static_cast<std::uint64_t>(frame.prefetch + at));
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {ahead->getType()}, {ahead, b.getInt32(write), b.getInt32(3), b.getInt32(1)});
+  }
+}
+
+Val Emitter::load(Value* buffer, Dtype storage, const Val& index) {
+  llvm::Type* element = lane_type(b.getContext(), storage);
+  const llvm::Align align(static_cast<std::uint64_t>(size_of(storage)));
+  const Bundle i = bundles_[index.id];
+  if (i.uniform) return uniform(storage, b.CreateAlignedLoad(element, address(buffer, element, i.parts[0]), align));
+  llvm::Type* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(frame.width));
+  const bool tail = !frame.masks.empty();
+  Values out;
+  if (!contiguous(index) || (tail && !masked_access(storage))) {
+    for (int p = 0; p < frame.parts; ++p) out.push_back(b.CreateMaskedGather(vector, addresses(buffer, element, index, p), align));
+    return varying(storage, std::move(out));
+  }
+  Value* start = address(buffer, element, i.base);
+  Value* padding = tail ? splat(b, b.CreateAlignedLoad(element, start, align), frame.width) : nullptr;
+  for (int p = 0; p < frame.parts; ++p) {
+    Value* from = p == 0 ? start : b.CreateConstGEP1_64(vector, start, static_cast<std::uint64_t>(p));
+    out.push_back(tail ? static_cast<Value*>(b.CreateMaskedLoad(vector, from, align, frame.masks[static_cast<std::size_t>(p)], padding))
+                       : b.CreateAlignedLoad(vector, from, align));
+  }
+  prefetch(start, frame.parts * frame.width * size_of(storage), false);
+  return varying(storage, std::move(out));
+}
+
+void Emitter::store(Value* buffer, Dtype storage, const Val& index, const Val& value) {
+  llvm::Type* element = lane_type(b.getContext(), storage);
+  const llvm::Align align(static_cast<std::uint64_t>(size_of(storage)));
+  const Bundle i = bundles_[index.id];
+  if (i.uniform && bundles_[value.id].uniform) {
+    b.CreateAlignedStore(bundles_[value.id].parts[0], address(buffer, element, i.parts[0]), align);
+    return;
+  }
+  const Values in = lanes(value);
+  const bool tail = !frame.masks.empty();
+  if (!contiguous(index) || (tail && !masked_access(storage) && !frame.folds)) {
+    for (int p = 0; p < frame.parts; ++p) {
+      const auto at = static_cast<std::size_t>(p);
+      b.CreateMaskedScatter(in[at], addresses(buffer, element, index, p), align, frame.folds && tail ? frame.masks[at] : nullptr);
+    }
+    return;
+  }
+  llvm::Type* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(frame.width));
+  Value* start = address(buffer, element, i.base);
+  for (int p = 0; p < frame.parts; ++p) {
+    const auto at = static_cast<std::size_t>(p);
+    Value* to = p == 0 ? start : b.CreateConstGEP1_64(vector, start, static_cast<std::uint64_t>(p));
+    if (tail) b.CreateMaskedStore(in[at], to, align, frame.masks[at]);
+    else b.CreateAlignedStore(in[at], to, align);
+  }
+  prefetch(start, frame.parts * frame.width * size_of(storage), true);
+}
+
+// The index of a float32 inside the pairs.
+Val Emitter::pair_index(const Val& index, int component) {
+  const Val twice = emit(ops::Prim::mul, Dtype::int64, std::array{index, constant(Dtype::int64, 2)});
+  return emit(ops::Prim::add, Dtype::int64, std::array{twice, constant(Dtype::int64, static_cast<std::uint64_t>(component))});
+}
+
+std::pair<Val, Val> Emitter::load_pair(Value* buffer, const Val& index) {
+  if (!contiguous(index) || !frame.masks.empty()) {
+    return {load(buffer, Dtype::float32, pair_index(index, 0)), load(buffer, Dtype::float32, pair_index(index, 1))};
+  }
+  llvm::Type* both = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(2 * frame.width));
+  Value* start = address(buffer, b.getInt64Ty(), bundles_[index.id].base);
+  Values parts[2];
+  for (int p = 0; p < frame.parts; ++p) {
+    Value* raw = b.CreateAlignedLoad(both, b.CreateConstGEP1_64(both, start, static_cast<std::uint64_t>(p)), llvm::Align(4));
+    for (int component : {0, 1}) {
+      llvm::SmallVector<int, 16> mask;
+      for (int l = 0; l < frame.width; ++l) mask.push_back(2 * l + component);
+      parts[component].push_back(b.CreateShuffleVector(raw, mask));
+    }
+  }
+  prefetch(start, frame.parts * frame.width * 8, false);
+  return {varying(Dtype::float32, parts[0]), varying(Dtype::float32, parts[1])};
+}
+
+void Emitter::store_pair(Value* buffer, const Val& index, const Val& re, const Val& im) {
+  if (!contiguous(index) || !frame.masks.empty()) {
+    store(buffer, Dtype::float32, pair_index(index, 0), re);
+    store(buffer, Dtype::float32, pair_index(index, 1), im);
+    return;
+  }
+  Value* start = address(buffer, b.getInt64Ty(), bundles_[index.id].base);
+  const Values real = lanes(re), imaginary = lanes(im);
+  llvm::SmallVector<int, 32> mask;
+  for (int l = 0; l < frame.width; ++l) mask.append({l, l + frame.width});
+  for (int p = 0; p < frame.parts; ++p) {
+    const auto at = static_cast<std::size_t>(p);
+    Value* both = b.CreateShuffleVector(real[at], imaginary[at], mask);
+    b.CreateAlignedStore(both, b.CreateConstGEP1_64(both->getType(), start, at), llvm::Align(4));
+  }
+  prefetch(start, frame.parts * frame.width * 8, true);
+}
+
+}  // namespace sinter::backends

@@ -1,0 +1,168 @@
+#include "backends/llvm/primitives.h"
+
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+namespace sinter::backends {
+
+using llvm::Value;
+using ops::Prim;
+
+namespace {
+
+using Builder = llvm::IRBuilderBase;
+
+bool is_float(Dtype t) { return t == float32 || t == float64; }
+
+Value* number(Builder& b, const Value* like, Dtype t, double v) {
+  llvm::Type* element = lane_type(b.getContext(), t);
+  llvm::Type* type = shaped(element, like);
+  return is_float(t) ? llvm::ConstantFP::get(type, v) : llvm::ConstantInt::get(type, static_cast<std::uint64_t>(static_cast<std::int64_t>(v)), true);
+}
+
+int lane_count(const Value* v) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  return type ? static_cast<int>(type->getNumElements()) : 1;
+}
+
+Value* join(Builder& b, Value* low, Value* high) {
+  llvm::SmallVector<int, 16> mask;
+  for (int i = 0; i < 2 * lane_count(low); ++i) mask.push_back(i);
+  return b.CreateShuffleVector(low, high, mask);
+}
+
+// 2^n for integral n with a normal result, by its bits.
+Value* power_of_two(Builder& b, Dtype t, Value* n) {
+  const bool narrow = t == float32;
+  llvm::Type* integer = shaped(narrow ? b.getInt32Ty() : b.getInt64Ty(), n);
+  // Integers come from 32-bit conversions: AVX2 has none to 64 bits.
+  Value* i = b.CreateFPToSI(n, shaped(b.getInt32Ty(), n));
+  if (!narrow) i = b.CreateSExt(i, integer);
+  i = b.CreateShl(b.CreateAdd(i, llvm::ConstantInt::get(integer, narrow ? 127 : 1023)), narrow ? 23 : 52);
+  return b.CreateBitCast(i, n->getType());
+}
+
+// float32: exact in float64 (|n| <= 508), then rounded once.
+Value* scale_through_double(Builder& b, Value* a, Value* n) {
+  llvm::Type* wide = shaped(b.getDoubleTy(), a);
+  Value* product = b.CreateFMul(b.CreateFPExt(a, wide), power_of_two(b, float64, b.CreateFPExt(n, wide)));
+  return b.CreateFPTrunc(product, a->getType());
+}
+
+// float64: three factors. When the first leaves n beyond the exponent range, the rest is below 2^-53 and a result that the first
+// factor had to round is 0 anyway (or infinite): never two roundings that matter.
+Value* scale_by_factors(Builder& b, Value* a, Value* n) {
+  for (int step = 0; step < 3; ++step) {
+    Value* high = number(b, n, float64, 1023);
+    Value* low = number(b, n, float64, step == 2 ? -1022 : -969);
+    Value* part = b.CreateSelect(b.CreateFCmpOGT(n, high), high, n);
+    part = b.CreateSelect(b.CreateFCmpOLT(n, number(b, n, float64, -1022)), low, part);
+    a = b.CreateFMul(a, power_of_two(b, float64, part));
+    n = b.CreateFSub(n, part);
+  }
+  return a;
+}
+
+// vscalef on whole registers: a * 2^floor(n), rounded once, denormals included.
+Value* scale_avx512(Builder& b, Dtype t, Value* a, Value* n) {
+  const int lanes = lane_count(a);
+  const int whole = t == float32 ? 16 : 8;
+  if (lanes > whole) {
+    return join(b, scale_avx512(b, t, lanes_of(b, a, 0, lanes / 2), lanes_of(b, n, 0, lanes / 2)),
+                scale_avx512(b, t, lanes_of(b, a, lanes / 2, lanes / 2), lanes_of(b, n, lanes / 2, lanes / 2)));
+  }
+  Value* rounding = b.getInt32(4);  // the current mode
+  if (!a->getType()->isVectorTy()) {
+    llvm::Type* type = llvm::FixedVectorType::get(a->getType(), t == float32 ? 4 : 2);
+    Value* first = b.CreateInsertElement(llvm::PoisonValue::get(type), a, std::uint64_t{0});
+    Value* second = b.CreateInsertElement(llvm::PoisonValue::get(type), n, std::uint64_t{0});
+    auto id = t == float32 ? llvm::Intrinsic::x86_avx512_mask_scalef_ss : llvm::Intrinsic::x86_avx512_mask_scalef_sd;
+    Value* r = b.CreateIntrinsic(id, {}, {first, second, llvm::Constant::getNullValue(type), b.getInt8(1), rounding});
+    return b.CreateExtractElement(r, std::uint64_t{0});
+  }
+  if (lanes < whole) {  // the end of a fold: repeat the lanes, so that none raises an exception of its own
+    llvm::SmallVector<int, 16> mask;
+    for (int i = 0; i < whole; ++i) mask.push_back(i % lanes);
+    return lanes_of(b, scale_avx512(b, t, b.CreateShuffleVector(a, mask), b.CreateShuffleVector(n, mask)), 0, lanes);
+  }
+  auto id = t == float32 ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512 : llvm::Intrinsic::x86_avx512_mask_scalef_pd_512;
+  Value* all = t == float32 ? b.getInt16(-1) : b.getInt8(-1);
+  return b.CreateIntrinsic(id, {}, {a, n, llvm::Constant::getNullValue(a->getType()), all, rounding});
+}
+
+Value* convert(Builder& b, Dtype from, Dtype to, Value* v) {
+  llvm::Type* type = shaped(lane_type(b.getContext(), to), v);
+  if (to == bool_) {
+    return is_float(from) ? b.CreateFCmpUNE(v, number(b, v, from, 0)) : b.CreateICmpNE(v, number(b, v, from, 0));
+  }
+  if (is_float(from)) {
+    if (is_float(to)) return b.CreateFPCast(v, type);
+    return is_signed(to) ? b.CreateFPToSI(v, type) : b.CreateFPToUI(v, type);
+  }
+  if (is_float(to)) return is_signed(from) ? b.CreateSIToFP(v, type) : b.CreateUIToFP(v, type);
+  return b.CreateIntCast(v, type, is_signed(from));
+}
+
+}  // namespace
+
+llvm::Type* lane_type(llvm::LLVMContext& context, Dtype t) {
+  if (t == bool_) return llvm::Type::getInt1Ty(context);
+  if (t == float32) return llvm::Type::getFloatTy(context);
+  if (t == float64) return llvm::Type::getDoubleTy(context);
+  check(is_integer(t), "lane_type: not a machine dtype");
+  return llvm::Type::getIntNTy(context, static_cast<unsigned>(8 * size_of(t)));
+}
+
+llvm::Type* shaped(llvm::Type* element, const Value* like) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
+  return type ? llvm::FixedVectorType::get(element, type->getNumElements()) : element;
+}
+
+Value* splat(Builder& b, Value* scalar, int width) { return b.CreateVectorSplat(static_cast<unsigned>(width), scalar); }
+
+Value* lanes_of(Builder& b, Value* v, int first, int count) {
+  llvm::SmallVector<int, 16> mask;
+  for (int i = 0; i < count; ++i) mask.push_back(first + i);
+  return b.CreateShuffleVector(v, mask);
+}
+
+Value* primitive(Builder& b, const Target& target, Prim prim, Dtype result, llvm::ArrayRef<Dtype> dtypes, llvm::ArrayRef<Value*> v) {
+  const Dtype t = dtypes[0];
+  const bool f = is_float(t);
+  const bool s = is_signed(t);
+  switch (prim) {
+    case Prim::add: return f ? b.CreateFAdd(v[0], v[1]) : b.CreateAdd(v[0], v[1]);
+    case Prim::sub: return f ? b.CreateFSub(v[0], v[1]) : b.CreateSub(v[0], v[1]);
+    case Prim::mul: return f ? b.CreateFMul(v[0], v[1]) : b.CreateMul(v[0], v[1]);
+    case Prim::div: return f ? b.CreateFDiv(v[0], v[1]) : s ? b.CreateSDiv(v[0], v[1]) : b.CreateUDiv(v[0], v[1]);
+    case Prim::rem: return s ? b.CreateSRem(v[0], v[1]) : b.CreateURem(v[0], v[1]);
+    case Prim::neg: return b.CreateFNeg(v[0]);
+    case Prim::abs: return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v[0]);
+    case Prim::sqrt: return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, v[0]);
+    case Prim::fma: return b.CreateIntrinsic(llvm::Intrinsic::fma, {v[0]->getType()}, {v[0], v[1], v[2]});
+    case Prim::floor: return b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, v[0]);
+    case Prim::ceil: return b.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, v[0]);
+    case Prim::trunc: return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v[0]);
+    case Prim::rint: return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, v[0]);
+    case Prim::scale:
+      if (target.avx512) return scale_avx512(b, t, v[0], v[1]);
+      return t == float32 ? scale_through_double(b, v[0], v[1]) : scale_by_factors(b, v[0], v[1]);
+    case Prim::eq: return f ? b.CreateFCmpOEQ(v[0], v[1]) : b.CreateICmpEQ(v[0], v[1]);
+    case Prim::lt: return f ? b.CreateFCmpOLT(v[0], v[1]) : s ? b.CreateICmpSLT(v[0], v[1]) : b.CreateICmpULT(v[0], v[1]);
+    case Prim::le: return f ? b.CreateFCmpOLE(v[0], v[1]) : s ? b.CreateICmpSLE(v[0], v[1]) : b.CreateICmpULE(v[0], v[1]);
+    case Prim::bit_and: return b.CreateAnd(v[0], v[1]);
+    case Prim::bit_or: return b.CreateOr(v[0], v[1]);
+    case Prim::bit_xor: return b.CreateXor(v[0], v[1]);
+    case Prim::bit_not: return b.CreateNot(v[0]);
+    case Prim::shl: return b.CreateShl(v[0], v[1]);
+    case Prim::shr: return s ? b.CreateAShr(v[0], v[1]) : b.CreateLShr(v[0], v[1]);
+    case Prim::select: return b.CreateSelect(v[0], v[1], v[2]);
+    case Prim::bitcast: return b.CreateBitCast(v[0], shaped(lane_type(b.getContext(), result), v[0]));
+    case Prim::convert: return convert(b, t, result, v[0]);
+    case Prim::f16_bits: return b.CreateBitCast(b.CreateFPTrunc(v[0], shaped(b.getHalfTy(), v[0])), shaped(b.getInt16Ty(), v[0]));
+    case Prim::f16_value: return b.CreateFPExt(b.CreateBitCast(v[0], shaped(b.getHalfTy(), v[0])), shaped(b.getFloatTy(), v[0]));
+  }
+  throw InternalError("internal: primitive: unknown instruction");
+}
+
+}  // namespace sinter::backends

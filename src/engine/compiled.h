@@ -1,0 +1,169 @@
+// Compiled functions: entries (what a trace became), programs (the cache of one identity) and frames (one call). Layer: engine.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/compiled_graph.h"
+#include "sinter/compile.h"
+
+namespace sinter::engine {
+
+/// Writes a structure, and arrays in its order, into a tree.
+class Fill final : public Walker {
+ public:
+  /// `arrays` has one for each set array of the structure; empty: all become unset.
+  Fill(std::string_view structure, std::span<const Array> arrays) : Walker(false, true), structure_(structure), arrays_(arrays) {}
+  void array(Array& a) override;
+  void number(void* p, std::size_t bytes, Leaf kind) override;
+  void text(std::string& s) override;
+  void shape(Shape& s) override;
+  std::size_t length(std::size_t n) override;
+
+ private:
+  void take(void* p, std::size_t n);
+  std::string_view structure_;
+  std::span<const Array> arrays_;
+  std::size_t at_ = 0;
+};
+
+/// Reads a tree: appends its structure (lengths, keys, static values, which arrays are set) to `structure`, its set arrays to `arrays`, and the
+/// addresses of all of them, where asked for, to `targets`.
+class Read final : public Walker {
+ public:
+  Read(std::string& structure, std::vector<Array>* arrays, std::vector<Array*>* targets) : structure_(structure), arrays_(arrays), targets_(targets) {}
+  void array(Array& a) override;
+  void number(void* p, std::size_t bytes, Leaf kind) override;
+  void text(std::string& s) override;
+  void shape(Shape& s) override;
+  std::size_t length(std::size_t n) override;
+  void set_targets(std::vector<Array*>* targets) { targets_ = targets; }
+
+ private:
+  std::string& structure_;
+  std::vector<Array>* arrays_;
+  std::vector<Array*>* targets_;
+};
+
+/// One call. Reused by the thread, so that a call on an entry allocates outputs alone.
+struct Frame {
+  std::string key;              // mode, types of generic parameters, structures, then dtypes and shapes
+  std::size_t types_at = 0;     // where the dtypes and shapes begin
+  std::vector<Array> inputs;    // the set arrays of all slots, in order; then the generator, where the entry draws
+  std::vector<Array*> targets;  // of states: every array of the caller's tree, unset ones too
+  std::vector<Array*> results;  // every array of the result
+  std::vector<Array*> rebuilt;  // every array of the copies of states that change their structure
+  std::vector<detail::Slot*> slots;
+  std::vector<std::unique_ptr<detail::Slot>> captured;
+  std::vector<std::pair<std::size_t, std::size_t>> aliases;  // slot of a `const Array&`, the target it refers to
+  void clear();
+};
+
+/// Where an output comes from.
+struct Source {
+  enum class From : std::uint8_t { unset, input, constant, computed };
+  From from = From::unset;
+  bool last = false;  // computed: its last use
+  std::size_t at = 0;
+};
+
+/// Sums over the entries of a program that are gone.
+struct Totals {
+  std::atomic<std::int64_t> kernels{0};
+  std::atomic<double> codegen_ms{0};
+};
+
+/// What a trace became. Immutable but for the counter of hits.
+struct Entry {
+  ~Entry();
+  struct State {
+    bool changed = false;   // the call changes the structure, to `structure`
+    std::string structure;
+    std::size_t begin = 0, end = 0;  // in `states`
+  };
+  std::string key;
+  std::uint64_t hash = 0;
+  std::size_t types_at = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> texts;  // of each slot's structure in the key
+  std::unique_ptr<detail::Kept> prototype;                 // of the result, its arrays unset
+  std::vector<Source> results;
+  std::vector<Source> states;
+  std::vector<State> state_slots;
+  bool draws = false;  // the generator is the last input
+  Source generator;
+  std::vector<Array> constants;
+  std::vector<std::pair<std::size_t, Array>> guards;  // this input must be this array
+  std::vector<int> owned;                             // see CompiledGraph::run
+  std::size_t computed = 0;                           // outputs of the graph
+  std::unique_ptr<CompiledGraph> graph;
+  std::shared_ptr<Totals> totals;
+  std::int64_t hits = 0;  // guarded by the program's lock
+
+  bool guards_hold(std::span<const Array> inputs) const;
+};
+
+/// A way in which the arguments of a miss differ from those of the entry used last.
+struct Difference {
+  std::string where;  // "input 0"
+  std::string what;   // "float32[32,784] -> float32[16,784]"
+};
+
+}  // namespace sinter::engine
+
+namespace sinter::detail {
+
+using engine::Entry;
+
+/// The cache of one identity. Every member is safe to call from any thread; none runs user code or destroys arrays under a lock.
+class Program {
+ public:
+  explicit Program(const CompileOptions& options);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  const CompileOptions options;
+  std::atomic<std::int64_t> calls{0};
+  const std::shared_ptr<engine::Totals> totals = std::make_shared<engine::Totals>();
+
+  /// The entry of a key, its guards hold; null: a miss.
+  std::shared_ptr<Entry> find(const std::string& key, std::uint64_t hash, std::span<const Array> inputs, bool count);
+  void insert(std::shared_ptr<Entry> entry);
+  /// The entry used last.
+  std::shared_ptr<Entry> newest() const;
+  /// Notes that a trace begins, and why; after eight retraces says once, on stderr, what keeps changing.
+  void note_trace(const std::string& name, const std::vector<engine::Difference>& why, bool first);
+  void note_time(double ms);
+  std::vector<std::shared_ptr<Entry>> take_entries();  // empties the cache
+  std::vector<std::shared_ptr<Entry>> entries() const;
+  Stats stats() const;
+  std::string last_miss() const;
+
+ private:
+  std::mutex& lock_;
+  std::list<std::shared_ptr<Entry>> order_;  // most recently used first
+  std::unordered_multimap<std::uint64_t, std::list<std::shared_ptr<Entry>>::iterator> index_;
+  std::int64_t hits_ = 0, traces_ = 0, retraces_ = 0;
+  double trace_ms_ = 0;
+  bool warned_ = false;
+  std::string last_miss_ = "none";
+  std::map<std::string, std::pair<int, std::string>> changes_;  // where: how often, and how last
+};
+
+}  // namespace sinter::detail
+
+namespace sinter::engine {
+
+using detail::Program;
+
+/// How the call that `frame` holds differs from `entry`.
+std::vector<Difference> differences(const Frame& frame, const Entry& entry);
+
+}  // namespace sinter::engine

@@ -1,0 +1,160 @@
+#include "engine/compiled_graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "engine/plan.h"
+#include "engine/prepare.h"
+#include "engine/trace.h"
+#include "engine/value.h"
+
+namespace sinter::engine {
+namespace {
+
+using detail::State;
+using graph::Graph;
+using graph::Id;
+using ops::Op;
+
+constexpr std::int64_t kMaxFoldedBytes = 1 << 20;  // work on constants alone is done while tracing up to this size of result
+constexpr std::size_t kMaxPlans = 64;              // layouts of inputs that one entry keeps plans for
+
+// From values to a graph: the only bridge.
+class Capture {
+ public:
+  Capture(std::span<const Array> placeholders) {
+    for (std::size_t i = 0; i < placeholders.size(); ++i) {
+      const Value& v = *placeholders[i].get();
+      ids_[&v] = graph.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, {v.dtype, v.shape}});
+    }
+    inputs_ = placeholders.size();
+  }
+
+  Id capture(const Array& root) {
+    struct Frame {
+      const Value* value;
+      std::size_t next = 0;
+    };
+    std::vector<Frame> stack;
+    if (!known(root)) stack.push_back({root.get()});
+    while (!stack.empty()) {
+      Frame& f = stack.back();
+      if (f.next < f.value->inputs.size()) {
+        const Array& in = f.value->inputs[f.next++];
+        if (!known(in)) stack.push_back({in.get()});
+        continue;
+      }
+      std::vector<Id> in;
+      for (const Array& a : f.value->inputs) in.push_back(ids_.at(a.get()));
+      ids_[f.value] = graph.add({f.value->op, std::move(in), f.value->attrs, {f.value->dtype, f.value->shape}});
+      stack.pop_back();
+    }
+    return ids_.at(root.get());
+  }
+
+  Graph graph;
+  std::vector<Array> constants;  // bound after the inputs
+
+ private:
+  // Whether the value has a node; gives one to what needs none of its operands.
+  bool known(const Array& a) {
+    const Value& v = *a.get();
+    if (ids_.contains(&v)) return true;
+    if (v.symbolic) {
+      if (v.op == Op::Input || v.trace != current_trace()) check_operand(a, "return");
+      return false;
+    }
+    if (v.op == Op::Constant && v.attrs.size() == 1) {
+      ids_[&v] = graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
+      return true;
+    }
+    bool ours = v.state.load(std::memory_order_acquire) == State::lazy && v.trace == current_trace();
+    if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
+    evaluate({&a, 1}, "compile");
+    if (v.shape.product() == 1) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, static_cast<const char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype), static_cast<std::size_t>(size_of(v.dtype)));
+      ids_[&v] = graph.add({Op::Constant, {}, {static_cast<std::int64_t>(bits)}, {v.dtype, v.shape}});
+    } else {
+      ids_[&v] = graph.add({Op::Input, {}, {static_cast<std::int64_t>(inputs_ + constants.size())}, {v.dtype, v.shape}});
+      constants.push_back(a);
+    }
+    return true;
+  }
+
+  std::size_t inputs_ = 0;
+  std::unordered_map<const Value*, Id> ids_;
+};
+
+class Compiled final : public CompiledGraph {
+ public:
+  Compiled(Capture&& c, const GraphOptions& options) : options_(options), constants_(std::move(c.constants)) {
+    prepared_ = prepare(c.graph, options);
+  }
+
+  std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) override {
+    evaluate(inputs, "compiled call");
+    if (constants_.empty()) return plan_for(inputs)->run(inputs, owned, {});
+    std::vector<Array> all(inputs.begin(), inputs.end());
+    all.insert(all.end(), constants_.begin(), constants_.end());
+    std::vector<int> counts(owned.begin(), owned.end());
+    for (int& n : counts) n += n > 0;  // `all` holds one more
+    return plan_for(all)->run(all, counts, {});
+  }
+
+  GraphCost cost() const override {
+    std::lock_guard guard(lock_);
+    return cost_;
+  }
+  std::string graph_text() const override { return graph::print(prepared_.graph); }
+  std::string kernel_text(std::span<const Array> inputs) override {
+    evaluate(inputs, "kernels");
+    std::vector<Array> all(inputs.begin(), inputs.end());
+    all.insert(all.end(), constants_.begin(), constants_.end());
+    return plan_for(all)->text();
+  }
+  std::string explain() const override { return explain_groups(prepared_); }
+
+ private:
+  std::shared_ptr<const Plan> plan_for(std::span<const Array> inputs) {
+    bool plain = std::all_of(inputs.begin(), inputs.end(), [](const Array& a) { return graph::is_row_major(a.get()->shape, a.get()->layout.strides); });
+    std::string key;
+    if (!plain)
+      for (const Array& a : inputs)
+        for (std::int64_t s : a.get()->layout.strides) key.append(reinterpret_cast<const char*>(&s), sizeof s);
+    std::lock_guard guard(lock_);
+    if (plain && plain_) return plain_;
+    if (auto it = plans_.find(key); it != plans_.end()) return it->second;
+    std::vector<Layout> layouts;
+    for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
+    auto plan = std::make_shared<const Plan>(prepared_.graph, prepared_.partition, layouts, options_.fast_math);
+    cost_.kernels += plan->cost().generated;
+    cost_.codegen_ms += plan->cost().milliseconds;
+    if (plain) return plain_ = plan;
+    if (plans_.size() >= kMaxPlans) plans_.clear();
+    return plans_[key] = plan;
+  }
+
+  GraphOptions options_;
+  Prepared prepared_;
+  std::vector<Array> constants_;
+  mutable std::mutex lock_;  // held while a plan is made, not while it runs
+  std::shared_ptr<const Plan> plain_;
+  std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
+  GraphCost cost_;
+};
+
+}  // namespace
+
+std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs, const GraphOptions& options) {
+  Capture c(placeholders);
+  c.graph.name = "compiled";
+  std::vector<Id> ids;
+  for (const Array& a : outputs) ids.push_back(c.capture(a));
+  c.graph.set_outputs(std::move(ids));
+  return std::make_unique<Compiled>(std::move(c), options);
+}
+
+}  // namespace sinter::engine

@@ -1,0 +1,43 @@
+// CompiledGraph: what a trace becomes. The optimised graph, and for each layout of the inputs a plan: flat steps over buffers.
+// Layer: engine.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "sinter/array.h"
+
+namespace sinter::engine {
+
+struct GraphOptions {
+  std::string name;       // of the compiled function, for texts
+  bool simplify = true;
+  bool fuse = true;
+  bool fast_math = false;
+};
+
+struct GraphCost {        // totals so far
+  std::int64_t kernels = 0;     // generated for it (not those found in the store)
+  double codegen_ms = 0;
+};
+
+class CompiledGraph {
+ public:
+  virtual ~CompiledGraph() = default;
+  /// One output array per traced output. Inputs may be lazy and of any layout. `owned[i]` is the number of references to input i that
+  /// the caller knows of and gives up (0: not to be overwritten); if there are no others, its memory may hold an output. Throws before
+  /// any input is overwritten.
+  virtual std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) = 0;
+  virtual GraphCost cost() const = 0;
+  virtual std::string graph_text() const = 0;      // optimised
+  virtual std::string kernel_text(std::span<const Array> inputs) = 0;  // of the plan for these inputs
+  virtual std::string explain() const = 0;         // kernels; what was fused, and what not and why
+};
+
+/// Captures what `outputs` need of the current trace's values; `placeholders` become the graph's inputs, in order; other ready values
+/// become constants.
+std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs, const GraphOptions& options);
+
+}  // namespace sinter::engine

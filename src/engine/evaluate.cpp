@@ -1,0 +1,293 @@
+// Regular evaluation: each lazy value becomes a plan of its own, found by its signature. Layer: engine.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "engine/plan.h"
+#include "engine/prepare.h"
+#include "engine/trace.h"
+#include "engine/value.h"
+
+namespace sinter::engine {
+namespace {
+
+using detail::State;
+using ops::Op;
+
+bool is_literal(const Value& v) { return v.op == Op::Constant && v.attrs.size() == 1 && v.state.load(std::memory_order_acquire) != State::ready; }
+
+// ---- plans by signature ---------------------------------------------------------------------------------------------------------------
+
+class Signature {
+ public:
+  template <class T>
+  void add(const T& v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void add(const Shape& s) {
+    add(s.size());
+    for (const Dim& d : s) add(static_cast<std::int64_t>(d));
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+struct PlanCache {
+  static constexpr std::size_t kMax = 8192;
+  std::mutex lock;
+  std::unordered_map<std::string, std::shared_ptr<const Plan>> plans;
+};
+PlanCache& cache() {
+  static PlanCache* c = new PlanCache;
+  return *c;
+}
+
+// A value's operands, each once: memory, and literals, which are arguments of kernels. `which[i]` says what operand i is.
+struct Operands {
+  std::vector<Array> inputs, literals;
+  std::vector<std::pair<bool, std::uint32_t>> which;  // (literal, index)
+
+  explicit Operands(std::vector<Array> all) {
+    for (Array& a : all) {
+      bool literal = is_literal(*a.get());
+      std::vector<Array>& list = literal ? literals : inputs;
+      auto it = std::find_if(list.begin(), list.end(), [&](const Array& b) { return same(literal, *a.get(), *b.get()); });
+      which.push_back({literal, static_cast<std::uint32_t>(it - list.begin())});
+      if (it == list.end()) list.push_back(std::move(a));
+    }
+  }
+  std::vector<Array> in_order() const {
+    std::vector<Array> all;
+    for (auto [literal, index] : which) all.push_back((literal ? literals : inputs)[index]);
+    return all;
+  }
+  std::vector<std::uint64_t> bits() const {
+    std::vector<std::uint64_t> b;
+    for (const Array& a : literals) b.push_back(static_cast<std::uint64_t>(a.get()->attrs[0]));
+    return b;
+  }
+
+ private:
+  // Literals of equal type and bits are one node of a graph.
+  static bool same(bool literal, const Value& a, const Value& b) {
+    return literal ? a.dtype == b.dtype && a.attrs == b.attrs && a.shape == b.shape : &a == &b;
+  }
+};
+
+// Whether literals keep their place among the constants of the plan, so that a call can bring its own. Operations that decompose add
+// constants to their graph: their literals are part of the signature.
+bool has_own_constants(Op op) { return ops::info(op).kind == ops::OpKind::Elementwise || graph::is_pointwise(op); }
+
+std::string signature(const Value& v, const Operands& o) {
+  Signature s;
+  s.add(v.op);
+  s.add(v.dtype);
+  s.add(v.shape);
+  if (v.op != Op::Constant) {
+    s.add(v.attrs.size());
+    for (std::int64_t a : v.attrs) s.add(a);
+  }
+  for (auto [literal, index] : o.which) {
+    s.add(literal);
+    s.add(index);
+  }
+  for (const Array& a : o.literals) {
+    s.add(a.get()->dtype);
+    s.add(a.get()->shape);
+    if (!has_own_constants(v.op)) s.add(a.get()->attrs[0]);
+  }
+  for (const Array& a : o.inputs) {
+    const Value& in = *a.get();
+    s.add(in.dtype);
+    s.add(in.shape);
+    bool plain = graph::is_row_major(in.shape, in.layout.strides);
+    s.add(plain);
+    if (!plain)
+      for (std::int64_t stride : in.layout.strides) s.add(stride);
+  }
+  return s.bytes();
+}
+
+std::shared_ptr<const Plan> make_plan(const Value& v, const Operands& o) {
+  graph::Graph g;
+  g.name = ops::info(v.op).name;
+  std::vector<graph::Id> inputs, literals, in;
+  std::vector<Layout> layouts;
+  for (const Array& a : o.inputs) {
+    const Value& i = *a.get();
+    inputs.push_back(g.add({Op::Input, {}, {static_cast<std::int64_t>(inputs.size())}, {i.dtype, i.shape}}));
+    bool plain = graph::is_row_major(i.shape, i.layout.strides);
+    layouts.push_back({0, plain ? graph::row_major(i.shape) : i.layout.strides});
+  }
+  for (const Array& a : o.literals) literals.push_back(g.add({Op::Constant, {}, a.get()->attrs, {a.get()->dtype, a.get()->shape}}));
+  for (auto [literal, index] : o.which) in.push_back((literal ? literals : inputs)[index]);
+  g.set_outputs({g.add({v.op, std::move(in), v.attrs, {v.dtype, v.shape}})});
+  Prepared p = prepare(g);
+  return std::make_shared<const Plan>(p.graph, p.partition, layouts, false);
+}
+
+std::shared_ptr<const Plan> find_plan(const Value& v, const Operands& o) {
+  std::string key = signature(v, o);
+  PlanCache& c = cache();
+  {
+    std::lock_guard guard(c.lock);
+    if (auto it = c.plans.find(key); it != c.plans.end()) return it->second;
+  }
+  std::shared_ptr<const Plan> plan = make_plan(v, o);
+  std::lock_guard guard(c.lock);
+  if (c.plans.size() >= PlanCache::kMax) c.plans.clear();
+  c.plans.emplace(std::move(key), plan);
+  return plan;
+}
+
+constexpr std::int64_t kMaxHostFill = 64;  // elements of a literal that are written here, without a kernel
+
+void fill(Value& v) {
+  std::size_t bytes = static_cast<std::size_t>(size_of(v.dtype)), n = static_cast<std::size_t>(static_cast<std::int64_t>(v.shape.product()));
+  v.buffer = runtime::allocate(bytes * n);
+  for (std::size_t i = 0; i < n; ++i) std::memcpy(static_cast<char*>(v.buffer.data()) + i * bytes, v.attrs.data(), bytes);
+  v.layout = {0, graph::row_major(v.shape)};
+}
+
+void run_value(Value& v) {
+  if (is_literal(v) && v.shape.product() <= kMaxHostFill) return fill(v);
+  // Operands leave the value, so that those which nobody else holds can give their memory to the result.
+  Operands o(std::move(v.inputs));
+  v.inputs.clear();
+  try {
+    std::shared_ptr<const Plan> plan = find_plan(v, o);
+    std::vector<std::uint64_t> constants;
+    if (v.op == Op::Constant) constants = {static_cast<std::uint64_t>(v.attrs[0])};
+    else if (has_own_constants(v.op)) constants = o.bits();
+    std::vector<int> owned(o.inputs.size(), 1);
+    Array result = plan->run(o.inputs, owned, constants)[0];
+    v.buffer = result.get()->buffer;
+    v.layout = result.get()->layout;
+  } catch (...) {
+    v.inputs = o.in_order();
+    throw;
+  }
+}
+
+// ---- claiming and order ---------------------------------------------------------------------------------------------------------------
+
+class Evaluation {
+ public:
+  explicit Evaluation(const char* what) : what_(what) {}
+  ~Evaluation() {  // after an error: what was not reached is free again
+    for (const Array& a : order_) finish(*a.get(), State::lazy);
+  }
+
+  void run(std::span<const Array> roots) {
+    for (const Array& a : roots) collect(a);
+    run_claimed();
+    // Roots that another thread evaluates; or failed to, which leaves them to us.
+    for (const Array& a : roots)
+      while (a.get()->state.load(std::memory_order_acquire) != State::ready) {
+        wait(a);
+        run_claimed();
+      }
+  }
+
+ private:
+  static void finish(Value& v, State s) {
+    v.state.store(s, std::memory_order_release);
+    v.state.notify_all();
+  }
+  // Runs what it can, and waits only when all that is left needs values of other threads: so two threads never wait for each other.
+  void run_claimed() {
+    while (!order_.empty()) {
+      std::vector<Array> now = std::move(order_), later;
+      order_.clear();
+      std::size_t at = 0;
+      try {
+        for (; at < now.size(); ++at) {
+          Value& v = *now[at].get();
+          if (!inputs_ready(v)) {
+            later.push_back(now[at]);
+            continue;
+          }
+          run_value(v);
+          finish(v, State::ready);
+          now[at] = Array();
+        }
+      } catch (...) {
+        order_ = std::move(later);
+        order_.insert(order_.end(), now.begin() + static_cast<std::ptrdiff_t>(at), now.end());
+        throw;
+      }
+      bool stuck = later.size() == now.size();
+      order_ = std::move(later);
+      if (stuck) wait_for_others();
+    }
+  }
+  static bool inputs_ready(const Value& v) {
+    return std::all_of(v.inputs.begin(), v.inputs.end(), [](const Array& a) { return a.get()->state.load(std::memory_order_acquire) == State::ready || is_literal(*a.get()); });
+  }
+
+  // Claims what is lazy under `root`, operands first. What another thread has claimed is left to it.
+  void collect(const Array& root) {
+    struct Frame {
+      Array array;
+      std::size_t next = 0;
+    };
+    std::vector<Frame> stack;
+    auto push = [&](const Array& a) {
+      Value& v = value_of(a, what_);
+      if (v.state.load(std::memory_order_acquire) != State::lazy) return;
+      if (v.symbolic) throw_no_data(a, what_);
+      State expected = State::lazy;
+      if (v.state.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire)) stack.push_back({a});
+    };
+    try {
+      push(root);
+      while (!stack.empty()) {
+        Frame& f = stack.back();
+        const Value& v = *f.array.get();
+        if (f.next < v.inputs.size()) {
+          const Array& in = v.inputs[f.next++];
+          if (!is_literal(*in.get())) push(in);
+        } else {
+          order_.push_back(std::move(f.array));
+          stack.pop_back();
+        }
+      }
+    } catch (...) {
+      for (Frame& f : stack) finish(*f.array.get(), State::lazy);
+      throw;
+    }
+  }
+
+  void wait_for_others() {
+    for (const Array& a : order_)
+      for (const Array& in : a.get()->inputs) {
+        bool ours = std::any_of(order_.begin(), order_.end(), [&](const Array& b) { return b.get() == in.get(); });
+        if (!ours && !is_literal(*in.get())) return wait(Array(in));
+      }
+  }
+  // Until another thread has made it ready; or has failed: then it is claimed for us.
+  void wait(Array a) {
+    State s = a.get()->state.load(std::memory_order_acquire);
+    if (s == State::claimed) a.get()->state.wait(s, std::memory_order_acquire);
+    else if (s == State::lazy) {
+      std::vector<Array> waiting = std::move(order_);
+      order_.clear();
+      collect(a);
+      order_.insert(order_.end(), waiting.begin(), waiting.end());
+    }
+  }
+
+  const char* what_;
+  std::vector<Array> order_;  // claimed by us, not yet ready
+};
+
+}  // namespace
+
+void evaluate(std::span<const Array> arrays, const char* what) {
+  bool all = true;
+  for (const Array& a : arrays) all = all && value_of(a, what).state.load(std::memory_order_acquire) == State::ready;
+  if (!all) Evaluation(what).run(arrays);
+}
+
+}  // namespace sinter::engine

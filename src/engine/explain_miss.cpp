@@ -1,0 +1,168 @@
+// Why a call found no entry, and the text of explain(). Layer: engine.
+#include <cstring>
+#include <sstream>
+
+#include "base/check.h"
+#include "engine/compiled.h"
+#include "engine/tracing.h"
+
+namespace sinter::engine {
+namespace {
+
+constexpr std::size_t kMostDifferences = 4;
+
+// `float32[32,784]` of each array, from the end of a key.
+std::vector<std::string> array_types(std::string_view key, std::size_t at) {
+  std::vector<std::string> types;
+  while (at + 2 <= key.size()) {
+    std::string s = name(static_cast<Dtype>(key[at]));
+    int rank = static_cast<unsigned char>(key[at + 1]);
+    at += 2;
+    s += '[';
+    for (int i = 0; i < rank; ++i, at += 8) {
+      std::int64_t n;
+      std::memcpy(&n, key.data() + at, sizeof n);
+      if (i) s += ',';
+      s += std::to_string(n);
+    }
+    types.push_back(s + ']');
+  }
+  return types;
+}
+
+// A tree as lines: path and text of every leaf and length.
+class Describe final : public detail::Paths {
+ public:
+  Describe(std::string root, std::span<const std::string> types) : Paths(std::move(root)), types_(types) {}
+  std::vector<Difference> lines;
+  std::size_t used() const { return at_; }  // types
+  void array(Array& a) override {
+    if (a.valid() && at_ < types_.size()) add(types_[at_++]);
+    else add("unset");
+  }
+  void number(void* p, std::size_t bytes, Leaf kind) override {
+    auto as = [p]<class T>(T v) {
+      std::memcpy(&v, p, sizeof v);
+      return v;
+    };
+    if (kind == Leaf::Dtype) add(name(as(Dtype{})));
+    else if (kind == Leaf::Bool) add(as(false) ? "true" : "false");
+    else if (kind == Leaf::Floating) add(bytes == 4 ? str(as(0.0f)) : str(as(0.0)));
+    else if (kind == Leaf::Integer)
+      add(std::to_string(bytes == 1 ? as(std::int8_t{}) : bytes == 2 ? as(std::int16_t{}) : bytes == 4 ? as(std::int32_t{}) : as(std::int64_t{})));
+    else add(std::to_string(bytes == 1 ? as(std::uint8_t{}) : bytes == 2 ? as(std::uint16_t{}) : bytes == 4 ? as(std::uint32_t{}) : as(std::uint64_t{})));
+  }
+  void text(std::string& s) override { add('"' + s + '"'); }
+  void shape(Shape& s) override { add(str(s)); }
+  std::size_t length(std::size_t n) override {
+    add(str(n, n == 1 ? " element" : " elements"));
+    return n;
+  }
+
+ private:
+  void add(std::string text) { lines.push_back({now_, std::move(text)}); }
+  std::span<const std::string> types_;
+  std::size_t at_ = 0;
+};
+
+std::string root_name(const Frame& f, std::size_t slot) {
+  std::size_t parameters = f.slots.size() - f.captured.size();
+  if (slot >= parameters) return str("captured ", slot - parameters);
+  return str(f.slots[slot]->state ? "state " : "input ", slot);
+}
+
+void compare(const std::vector<Difference>& before, const std::vector<Difference>& now, std::vector<Difference>& out) {
+  std::map<std::string_view, std::string_view> old;
+  for (const Difference& d : before) old.emplace(d.where, d.what);
+  for (const Difference& d : now) {
+    auto it = old.find(d.where);
+    if (it == old.end() || it->second != d.what) out.push_back({d.where, str(it == old.end() ? "none" : it->second, " -> ", d.what)});
+    if (it != old.end()) old.erase(it);
+  }
+  for (const Difference& d : before)
+    if (old.erase(d.where)) out.push_back({d.where, d.what + " -> none"});
+}
+
+const char* mode_name(char mode) {
+  switch (static_cast<CompileMode>(mode)) {
+    case CompileMode::enabled: return "enabled";
+    case CompileMode::disabled: return "disabled";
+    case CompileMode::no_simplify: return "no_simplify";
+    case CompileMode::no_fuse: return "no_fuse";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::vector<Difference> differences(const Frame& f, const Entry& e) {
+  std::vector<Difference> out;
+  if (f.key[0] != e.key[0]) out.push_back({"compile mode", str(mode_name(e.key[0]), " -> ", mode_name(f.key[0]))});
+  if (f.slots.size() != e.texts.size()) {
+    out.push_back({"arguments", str(e.texts.size(), " -> ", f.slots.size())});
+    return out;
+  }
+  std::size_t header = f.slots.empty() ? f.types_at : f.slots[0]->text, old_header = e.texts.empty() ? e.types_at : e.texts[0].first;
+  if (std::string_view(f.key).substr(1, header - 1) != std::string_view(e.key).substr(1, old_header - 1)) {
+    out.push_back({"arguments", "other C++ types"});
+    return out;
+  }
+  std::vector<std::string> before = array_types(e.key, e.types_at), now = array_types(f.key, f.types_at);
+  std::size_t old_at = 0;
+  for (std::size_t i = 0; i < f.slots.size(); ++i) {
+    detail::Slot& s = *f.slots[i];
+    std::string root = root_name(f, i);
+    std::string_view text = std::string_view(f.key).substr(s.text, s.text_end - s.text);
+    std::string_view old_text = std::string_view(e.key).substr(e.texts[i].first, e.texts[i].second - e.texts[i].first);
+    Describe mine(root, std::span(now).subspan(s.leaves));
+    s.walk_user(mine);
+    Describe old(root, std::span(before).subspan(std::min(old_at, before.size())));
+    if (text == old_text) {
+      s.walk_user(old);
+    } else if (s.copyable) {
+      // The old tree, made from the old structure: any array will do as a leaf.
+      s.make_copy();
+      std::vector<Array> leaves(before.size(), f.inputs.empty() ? Array(0) : f.inputs[0]);
+      Fill fill(old_text, leaves);
+      s.walk_copy(fill);
+      s.walk_copy(old);
+      s.drop_copy();
+    } else {
+      out.push_back({root, "another structure"});
+      return out;
+    }
+    compare(old.lines, mine.lines, out);
+    old_at += old.used();
+  }
+  if (out.size() > kMostDifferences) {
+    std::size_t more = out.size() - kMostDifferences;
+    out.resize(kMostDifferences);
+    out.push_back({"and", str(more, " more")});
+  }
+  return out;
+}
+
+}  // namespace sinter::engine
+
+namespace sinter::detail {
+
+std::string explain_callee(const Callee& callee) {
+  const Program& program = *callee.program;
+  std::ostringstream out;
+  print_callee(out, callee) << "\nlast miss: " << program.last_miss() << '\n';
+  std::size_t number = 0;
+  for (const std::shared_ptr<Entry>& e : program.entries()) {
+    out << "entry " << number++ << ": (";
+    const char* separator = "";
+    for (const std::string& t : engine::array_types(e->key, e->types_at)) {
+      out << separator << t;
+      separator = ", ";
+    }
+    out << ")" << (e->draws ? ", draws random numbers" : "") << '\n';
+    std::istringstream lines(e->graph ? e->graph->explain() : "nothing is computed: every output is an input or a constant");
+    for (std::string line; std::getline(lines, line);) out << "  " << line << '\n';
+  }
+  return out.str();
+}
+
+}  // namespace sinter::detail

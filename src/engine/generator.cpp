@@ -1,0 +1,44 @@
+#include "engine/generator.h"
+
+#include <atomic>
+#include <random>
+
+#include "engine/value.h"
+
+namespace sinter::engine {
+namespace {
+
+// Threads differ, and so do runs, until they are seeded.
+std::uint64_t fresh_seed() {
+  static const std::uint64_t process = [] {
+    ::std::random_device device;
+    return std::uint64_t{device()} << 32 | device();
+  }();
+  static std::atomic<std::uint64_t> threads{0};
+  return process + 0x9E3779B97F4A7C15u * threads++;
+}
+
+Array row(const Array& keys, std::int64_t i) {
+  const Array slice = make(ops::Op::Slice, {keys}, {i, 0, 1, 2, 1, 1}, Dtype::uint32, Shape{1, 2});
+  return make(ops::Op::Reshape, {slice}, {2}, Dtype::uint32, Shape{2});
+}
+
+}  // namespace
+
+Array seed_key(std::uint64_t seed) { return Array({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)}); }
+
+Array split_key(const Array& key, std::int64_t n) { return make(ops::Op::RandomBits, {key}, {4}, Dtype::uint32, Shape{n, 2}); }
+
+Array& generator_state() {
+  thread_local Array state = seed_key(fresh_seed());
+  return state;
+}
+
+Array next_key() {
+  Array& state = generator_state();
+  const Array keys = split_key(state, 2);
+  state = row(keys, 0);
+  return row(keys, 1);
+}
+
+}  // namespace sinter::engine

@@ -1,0 +1,41 @@
+// The kernel store: every kernel of the process by its content, shared by all functions. Layer: engine.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "kernel/kernel.h"
+#include "runtime/image.h"
+
+namespace sinter::engine {
+
+/// A kernel that can run: machine code, or the interpreter where there is no code generator for this processor.
+class Executable {
+ public:
+  Executable(kernel::Kernel k, std::optional<runtime::Image> image);
+  void run(std::int64_t begin, std::int64_t end, const std::uint64_t* block) const;
+  void interpret(std::int64_t begin, std::int64_t end, const std::uint64_t* block) const;
+  const kernel::Kernel& kernel() const { return kernel_; }
+  bool interpreted() const { return !code_; }
+
+ private:
+  kernel::Kernel kernel_;
+  std::unique_ptr<runtime::MappedImage> code_;
+  runtime::KernelEntry entry_ = nullptr;
+};
+
+struct KernelCost {
+  std::int64_t generated = 0;  // kernels that were not in the store
+  double milliseconds = 0;     // spent generating them
+};
+
+/// The kernel of this text (compared in full) for this processor, generated if the store lacks it. Adds to `cost`.
+std::shared_ptr<const Executable> load_kernel(const kernel::Kernel& k, bool fast_math, KernelCost& cost);
+
+/// Forgets kernels that nobody holds.
+void release_kernels();
+/// Kernels in the store; and those among all that were ever loaded that the interpreter runs.
+std::int64_t kernel_count();
+std::int64_t interpreted_kernel_count();
+
+}  // namespace sinter::engine

@@ -1,0 +1,120 @@
+#include "engine/plan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/planner.h"
+#include "engine/value.h"
+#include "runtime/pool.h"
+
+namespace sinter::engine {
+
+Plan::Plan(const graph::Graph& g, const graph::Partition& partition, std::span<const graph::Layout> inputs, bool fast_math) {
+  Planner(*this, g, partition, inputs, fast_math).run();
+}
+
+namespace {
+
+constexpr std::size_t kWordsOnStack = 128;
+
+// The memory of one call.
+struct Memory {
+  std::span<const Array> inputs;
+  std::vector<runtime::BufferRef> buffers;
+
+  char* at(const Slot& s) const {
+    if (!s.is_input) return static_cast<char*>(buffers[s.number].data()) + s.offset;
+    const Value& v = value_of(inputs[s.number], "run");
+    return static_cast<char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype) + s.offset;
+  }
+};
+
+void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint64_t> constants, bool interpreted) {
+  if (l.tasks == 0) return;
+  std::uint64_t on_stack[kWordsOnStack];
+  std::vector<std::uint64_t> on_heap;
+  std::uint64_t* words = on_stack;
+  if (l.words.size() > kWordsOnStack) {
+    on_heap.resize(l.words.size());
+    words = on_heap.data();
+  }
+  std::copy(l.words.begin(), l.words.end(), words);
+  for (std::size_t i = 0; i < l.buffers.size(); ++i) words[i] = reinterpret_cast<std::uint64_t>(memory.at(l.buffers[i]));
+  std::size_t first = l.words.size() - l.scalars.size();
+  for (std::size_t i = 0; i < l.scalars.size(); ++i) words[first + i] = constants[l.scalars[i]];
+  if (interpreted) return l.kernel->interpret(0, l.tasks, words);
+  runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) { l.kernel->run(begin, end, words); });
+}
+
+}  // namespace
+
+std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
+                            bool interpreted) const {
+  if (constants.empty()) constants = constants_;
+  Memory memory{inputs, {}};
+  memory.buffers.reserve(buffers_.size());
+  std::vector<char> given;  // inputs whose memory has become an output's
+  for (const PlannedBuffer& b : buffers_) {
+    if (b.fixed) {
+      memory.buffers.push_back(b.fixed);
+      continue;
+    }
+    runtime::BufferRef buffer;
+    for (std::uint32_t i : b.donors) {
+      if (i >= owned.size() || owned[i] == 0) continue;
+      const Value& v = value_of(inputs[i], "run");
+      bool free = v.references.load(std::memory_order_acquire) == owned[i] && v.buffer.unique() && v.layout.offset == 0 &&
+                  static_cast<std::int64_t>(v.buffer.bytes()) == b.bytes;
+      if (!free || (!given.empty() && given[i])) continue;
+      given.resize(inputs.size());
+      given[i] = 1;
+      buffer = v.buffer;
+      break;
+    }
+    memory.buffers.push_back(buffer ? std::move(buffer) : runtime::allocate(static_cast<std::size_t>(b.bytes)));
+  }
+  // Nothing below fails: all memory is held.
+  for (const Step& step : steps_) {
+    if (const Launch* l = std::get_if<Launch>(&step)) {
+      run_launch(*l, memory, constants, interpreted);
+    } else {
+      const Call& c = std::get<Call>(step);
+      c.product->run(memory.at(c.x), memory.at(c.y), memory.at(c.out));
+    }
+  }
+  std::vector<Array> results;
+  results.reserve(outputs_.size());
+  for (const Output& o : outputs_) {
+    if (o.is_input) {
+      results.push_back(inputs[o.slot.number]);
+      continue;
+    }
+    Layout layout = o.layout;
+    if (o.slot.is_input) {
+      const Value& v = value_of(inputs[o.slot.number], "run");
+      layout.offset += v.layout.offset;
+      results.push_back(make_ready(v.buffer, std::move(layout), o.dtype, o.shape));
+    } else {
+      results.push_back(make_ready(memory.buffers[o.slot.number], std::move(layout), o.dtype, o.shape));
+    }
+  }
+  return results;
+}
+
+std::string Plan::text() const {
+  std::string out;
+  auto slot = [](const Slot& s) { return str(s.is_input ? "input " : "buffer ", s.number, s.offset ? str("+", s.offset) : ""); };
+  for (const Step& step : steps_) {
+    if (const Launch* l = std::get_if<Launch>(&step)) {
+      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, " (");
+      for (std::size_t i = 0; i < l->buffers.size(); ++i) out += (i ? ", " : "") + slot(l->buffers[i]);
+      out += ")\n" + kernel::print(l->kernel->kernel());
+    } else {
+      const Call& c = std::get<Call>(step);
+      out += str("product ", slot(c.x), " x ", slot(c.y), " -> ", slot(c.out), "\n");
+    }
+  }
+  return out;
+}
+
+}  // namespace sinter::engine

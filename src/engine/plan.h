@@ -1,0 +1,78 @@
+// Plan: a graph for inputs of known shape and layout, as a flat list of steps over planned buffers. Layer: engine.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backends/cpu/products.h"
+#include "engine/kernel_store.h"
+#include "graph/group.h"
+#include "graph/layout.h"
+#include "runtime/buffer.h"
+#include "sinter/array.h"
+
+namespace sinter::engine {
+
+/// Memory that a step uses: an input of the call, or a planned buffer; offsets in bytes.
+struct Slot {
+  bool is_input = false;
+  std::uint32_t number = 0;
+  std::int64_t offset = 0;
+};
+
+struct Launch {
+  std::shared_ptr<const Executable> kernel;
+  std::vector<Slot> buffers;
+  std::vector<std::uint64_t> words;        // the launch's block; buffers and scalars are filled in at each call
+  std::vector<std::uint32_t> scalars;      // indices into the call's constants
+  std::int64_t tasks = 0, grain = 0;
+};
+struct Call {
+  std::shared_ptr<const backends::Product> product;
+  Slot x, y, out;
+};
+using Step = std::variant<Launch, Call>;
+
+/// A buffer of the plan. It is allocated for the call, unless it is an output that may take the memory of an input that nobody else
+/// holds (`donor`).
+struct PlannedBuffer {
+  std::int64_t bytes = 0;
+  bool is_output = false;
+  std::vector<std::uint32_t> donors;    // inputs of the same size that are dead when this buffer is first written
+  runtime::BufferRef fixed;             // constants of several elements: memory of the plan's own, never written
+};
+
+struct Output {
+  Slot slot;
+  graph::Layout layout;  // relative to the slot
+  Dtype dtype;
+  Shape shape;
+  bool is_input = false;  // the input itself, unchanged
+};
+
+class Plan {
+ public:
+  /// Plans the graph (decomposed already) for inputs of these layouts (offset 0). Generates the kernels that the store lacks.
+  Plan(const graph::Graph& g, const graph::Partition& partition, std::span<const graph::Layout> inputs, bool fast_math);
+
+  /// `inputs` are ready. `constants` replaces the graph's Constant nodes of one element, in node order; empty: as in the graph.
+  /// `owned`: see CompiledGraph::run. `interpreted`: through kernel::interpret, the oracle for the code generator.
+  std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
+                         bool interpreted = false) const;
+
+  const KernelCost& cost() const { return cost_; }
+  std::string text() const;  // steps and kernels
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
+  friend class Planner;
+  std::vector<Step> steps_;
+  std::vector<PlannedBuffer> buffers_;
+  std::vector<Output> outputs_;
+  std::vector<std::uint64_t> constants_;
+  KernelCost cost_;
+};
+
+}  // namespace sinter::engine

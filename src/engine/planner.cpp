@@ -1,0 +1,397 @@
+#include "engine/planner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <queue>
+
+#include "runtime/buffer.h"
+
+namespace sinter::engine {
+
+using graph::Id;
+using graph::Layout;
+using graph::Node;
+using ops::Op;
+using ops::OpKind;
+
+namespace {
+
+// Instructions, times elements, that make a range of tasks worth a thread: about 10 us of work against a fork of 1 to 7 us.
+constexpr double kGrainWork = 400e3;
+
+bool is_scalar_constant(const Node& n) { return n.op == Op::Constant && n.attrs.size() == 1; }
+std::int64_t bytes_of(const graph::Type& t) { return t.shape.product() * size_of(t.dtype); }
+
+}  // namespace
+
+void Planner::run() {
+  for (Id id = 0; id < g_.size(); ++id)
+    if (is_scalar_constant(g_[id])) constant_index(id);
+  place_nodes();
+  collect_reads();
+  for (std::uint32_t i : order()) emit(items_[i]);
+  assign_buffers();
+  make_outputs();
+}
+
+std::uint32_t Planner::constant_index(Id id) {
+  auto [it, fresh] = constant_index_.try_emplace(id, static_cast<std::uint32_t>(plan_.constants_.size()));
+  if (fresh) plan_.constants_.push_back(static_cast<std::uint64_t>(g_[id].attrs[0]));
+  return it->second;
+}
+
+std::uint32_t Planner::new_storage(std::int64_t bytes, std::uint32_t item) {
+  Storage s;
+  s.bytes = bytes;
+  s.item = item;
+  storages_.push_back(std::move(s));
+  return static_cast<std::uint32_t>(storages_.size() - 1);
+}
+std::uint32_t Planner::own_storage(Id id, std::uint32_t item) {
+  std::uint32_t s = new_storage(bytes_of(g_[id].type), item);
+  places_[id] = Place{s, {0, graph::row_major(g_[id].type.shape)}};
+  return s;
+}
+
+// ---- where nodes lie ------------------------------------------------------------------------------------------------------------------
+
+void Planner::place_nodes() {
+  places_.resize(g_.size());
+  std::vector<std::uint32_t> group_item(g_.size(), kNoItem);  // of stored members
+  for (const graph::Group& group : partition_.groups) {
+    for (Id id : group.outputs) group_item[id] = static_cast<std::uint32_t>(items_.size());
+    items_.push_back({&group, 0, {}});
+  }
+  for (Id id = 0; id < g_.size(); ++id) {
+    const Node& n = g_[id];
+    if (n.op == Op::Input) {
+      std::uint32_t s = new_storage(bytes_of(n.type), kNoItem);
+      storages_[s].input = n.attrs[0];
+      places_[id] = Place{s, inputs_[static_cast<std::size_t>(n.attrs[0])]};
+    } else if (group_item[id] != kNoItem) {
+      own_storage(id, group_item[id]);
+    } else if (n.op == Op::Constant && n.attrs.size() > 1) {
+      std::uint32_t s = own_storage(id, kNoItem);
+      int bytes = size_of(n.type.dtype);
+      storages_[s].fixed = runtime::allocate(n.attrs.size() * static_cast<std::size_t>(bytes));
+      for (std::size_t i = 0; i < n.attrs.size(); ++i)
+        std::memcpy(static_cast<char*>(storages_[s].fixed.data()) + i * static_cast<std::size_t>(bytes), &n.attrs[i], static_cast<std::size_t>(bytes));
+    } else if (ops::info(n.op).kind == OpKind::View) {
+      place_view(id);
+    } else if (ops::info(n.op).kind == OpKind::Call || n.op == Op::Concatenate || n.op == Op::Pad) {
+      own_storage(id, static_cast<std::uint32_t>(items_.size()));
+      items_.push_back({nullptr, id, {}});
+    }
+  }
+}
+
+void Planner::place_view(Id id) {
+  const Node& n = g_[id];
+  const Node& operand = g_[n.in[0]];
+  check(places_[n.in[0]].has_value(), "plan: a view of a node that is not stored");
+  Place at = *places_[n.in[0]];
+  if (auto layout = graph::view_layout(n.op, n.attrs, n.type.shape, operand.type.shape, at.layout)) {
+    places_[id] = Place{at.storage, *layout};
+    return;
+  }
+  // The elements are copied into row-major memory, which every view can show.
+  std::uint32_t s = new_storage(bytes_of(operand.type), static_cast<std::uint32_t>(items_.size()));
+  items_.push_back({nullptr, id, {}});
+  places_[id] = Place{s, *graph::view_layout(n.op, n.attrs, n.type.shape, operand.type.shape, {0, graph::row_major(operand.type.shape)})};
+}
+
+// ---- order ----------------------------------------------------------------------------------------------------------------------------
+
+void Planner::collect_reads() {
+  for (Item& item : items_) {
+    auto read = [&](Id id) {
+      if (places_[id]) item.reads.push_back(places_[id]->storage);
+    };
+    if (!item.group) {
+      for (Id u : g_[item.node].in) read(u);
+      continue;
+    }
+    for (Id id : item.group->members)
+      for (Id u : g_[id].in)
+        if (!std::binary_search(item.group->members.begin(), item.group->members.end(), u)) read(u);
+  }
+}
+
+// A topological order that keeps to the order of the items where it can.
+std::vector<std::uint32_t> Planner::order() const {
+  std::vector<int> waits(items_.size(), 0);
+  std::vector<std::vector<std::uint32_t>> next(items_.size());
+  for (std::uint32_t i = 0; i < items_.size(); ++i)
+    for (std::uint32_t s : items_[i].reads)
+      if (std::uint32_t from = storages_[s].item; from != kNoItem && from != i) {
+        next[from].push_back(i);
+        ++waits[i];
+      }
+  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
+  for (std::uint32_t i = 0; i < items_.size(); ++i)
+    if (waits[i] == 0) ready.push(i);
+  std::vector<std::uint32_t> list;
+  while (!ready.empty()) {
+    std::uint32_t i = ready.top();
+    ready.pop();
+    list.push_back(i);
+    for (std::uint32_t j : next[i])
+      if (--waits[j] == 0) ready.push(j);
+  }
+  check(list.size() == items_.size(), "plan: groups wait for each other");
+  return list;
+}
+
+// ---- steps ----------------------------------------------------------------------------------------------------------------------------
+
+void Planner::emit(const Item& item) {
+  if (item.group) return emit_group(*item.group);
+  const Node& n = g_[item.node];
+  const Place& at = *places_[item.node];
+  switch (n.op) {
+    case Op::Concatenate: {
+      std::size_t axis = static_cast<std::size_t>(n.attrs[0]);
+      Place part = at;
+      for (Id u : n.in) {
+        emit_copy(u, part, g_[u].type.shape);
+        part.layout.offset += g_[u].type.shape[axis] * at.layout.strides[axis];
+      }
+      return;
+    }
+    case Op::Pad: {
+      emit_copy(n.in[1], at, n.type.shape);
+      Place inside = at;
+      for (std::size_t d = 0; d < n.type.shape.size(); ++d) inside.layout.offset += n.attrs[d] * at.layout.strides[d];
+      return emit_copy(n.in[0], inside, g_[n.in[0]].type.shape);
+    }
+    default: break;
+  }
+  if (ops::info(n.op).kind == OpKind::Call) return emit_product(item.node);
+  const Shape& shape = g_[n.in[0]].type.shape;  // a view: its operand, row-major
+  emit_copy(n.in[0], Place{at.storage, {0, graph::row_major(shape)}}, shape);
+}
+
+void Planner::emit_group(const graph::Group& group) {
+  emit_lowered(kernel::lower(g_, group, [&](Id id) -> const Layout& { return places_[id]->layout; }), [&](Id id) -> const Place& { return *places_[id]; },
+               [&](Id id) { return static_cast<std::uint64_t>(id); });
+}
+
+void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
+  if (shape.product() == 0) return;
+  const Node& source = g_[from];
+  graph::Graph small;
+  bool literal = is_scalar_constant(source) && !places_[from];
+  Id in = literal ? small.add({Op::Constant, {}, source.attrs, source.type}) : small.add({Op::Input, {}, {0}, source.type});
+  Id out = small.add({Op::Copy, {in}, {}, {source.type.dtype, shape}});
+  small.set_outputs({out});
+  graph::Group group{{out}, {out}};
+  auto place = [&](Id id) -> const Place& { return id == out ? to : *places_[from]; };
+  emit_lowered(kernel::lower(small, group, [&](Id id) -> const Layout& { return place(id).layout; }), place,
+               [&](Id) { return static_cast<std::uint64_t>(from); });
+}
+
+void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<std::uint64_t(Id)> constant_of) {
+  std::vector<std::uint32_t> scratch;  // written by the first kernel, read by the second, in order
+  for (kernel::Lowered& l : list) {
+    Launch launch;
+    std::vector<std::pair<std::uint32_t, std::int64_t>> slots;
+    std::vector<Use> uses;
+    std::size_t next_scratch = 0;
+    for (std::size_t i = 0; i < l.buffers.size(); ++i) {
+      const kernel::Buffer& buffer = l.kernel.buffers[i];
+      if (l.buffers[i].node == graph::kKeep) {
+        if (buffer.written) scratch.push_back(new_storage(0, kNoItem));
+        std::uint32_t s = buffer.written ? scratch.back() : scratch[next_scratch++];
+        if (buffer.written) storages_[s].bytes = l.scratch_bytes;
+        slots.push_back({s, 0});
+        uses.push_back({s, buffer.written, false});
+        continue;
+      }
+      const Place& at = place_of(l.buffers[i].node);
+      slots.push_back({at.storage, at.layout.offset * size_of(buffer.dtype)});
+      uses.push_back({at.storage, buffer.written, l.buffers[i].same_index});
+    }
+    launch.words.assign(l.buffers.size(), 0);
+    for (std::int64_t v : l.integers) launch.words.push_back(static_cast<std::uint64_t>(v));
+    for (Id id : l.scalars) {
+      launch.scalars.push_back(constant_index(static_cast<Id>(constant_of(id))));
+      launch.words.push_back(0);
+    }
+    launch.tasks = l.tasks;
+    double per_task = l.tasks > 0 ? l.work / static_cast<double>(l.tasks) : 0;
+    launch.grain = per_task >= kGrainWork ? 1 : static_cast<std::int64_t>(kGrainWork / std::max(per_task, 1.0)) + 1;
+    launch.kernel = load_kernel(l.kernel, fast_math_, plan_.cost_);
+    plan_.steps_.push_back(std::move(launch));
+    slots_.push_back(std::move(slots));
+    uses_.push_back(std::move(uses));
+  }
+}
+
+Planner::Place Planner::product_operand(Id id) {
+  const Shape& shape = g_[id].type.shape;
+  const Place& at = *places_[id];
+  const std::vector<std::int64_t>& s = at.layout.strides;
+  std::size_t rank = shape.size();
+  std::int64_t rows = shape[rank - 2], columns = shape[rank - 1];
+  bool plain = s[rank - 1] == 1 && s[rank - 2] >= std::max<std::int64_t>(columns, 1), swapped = s[rank - 2] == 1 && s[rank - 1] >= std::max<std::int64_t>(rows, 1);
+  bool batch_ok = true;  // batch axes walk as one, and not in place
+  for (std::size_t d = 0; d + 2 < rank; ++d) {
+    if (shape[d] == 1) continue;
+    if (s[d] <= 0) batch_ok = false;
+    for (std::size_t e = d + 1; e + 2 < rank; ++e)
+      if (shape[e] != 1) {
+        batch_ok = batch_ok && s[d] == s[e] * shape[e];
+        break;
+      }
+  }
+  if ((plain || swapped) && batch_ok) return at;
+  Place copy{new_storage(bytes_of(g_[id].type), kNoItem), {0, graph::row_major(shape)}};
+  emit_copy(id, copy, shape);
+  return copy;
+}
+
+void Planner::emit_product(Id id) {
+  const Node& n = g_[id];
+  std::size_t rank = n.type.shape.size();
+  kernel::CallDesc desc;
+  desc.dtype = n.type.dtype;
+  desc.m = n.type.shape[rank - 2];
+  desc.n = n.type.shape[rank - 1];
+  desc.k = g_[n.in[0]].type.shape[rank - 1];
+  for (std::size_t d = 0; d + 2 < rank; ++d) desc.batch *= n.type.shape[d];
+  Place x = product_operand(n.in[0]), y = product_operand(n.in[1]), out = *places_[id];
+  auto matrix = [&](Id operand, const Place& at) {
+    const Shape& shape = g_[operand].type.shape;
+    kernel::CallDesc::Matrix m{shape[rank - 2] * shape[rank - 1], at.layout.strides[rank - 2], at.layout.strides[rank - 1]};
+    for (std::size_t d = 0; d + 2 < rank; ++d)
+      if (shape[d] != 1) m.batch = at.layout.strides[d];
+    // A row or column vector may be read either way; one spelling keeps products of one shape and layout one call.
+    if (shape[rank - 1] == 1 && m.row == 1) m.column = std::max<std::int64_t>(shape[rank - 2], 1);
+    return m;
+  };
+  desc.x = matrix(n.in[0], x);
+  desc.y = matrix(n.in[1], y);
+  Call call;
+  call.product = backends::make_product(desc);
+  plan_.steps_.push_back(std::move(call));
+  int bytes = size_of(desc.dtype);
+  slots_.push_back({{x.storage, x.layout.offset * bytes}, {y.storage, y.layout.offset * bytes}, {out.storage, out.layout.offset * bytes}});
+  uses_.push_back({{x.storage}, {y.storage}, {out.storage, true, false}});
+}
+
+// ---- buffers --------------------------------------------------------------------------------------------------------------------------
+
+void Planner::assign_buffers() {
+  int steps = static_cast<int>(uses_.size());
+  for (int i = 0; i < steps; ++i)
+    for (const Use& u : uses_[static_cast<std::size_t>(i)]) {
+      Storage& s = storages_[u.storage];
+      if (s.first < 0) s.first = i;
+      s.last = i;
+    }
+  for (Id id : g_.outputs())
+    if (places_[id]) storages_[places_[id]->storage].is_output = true;
+
+  auto fresh = [&](const Storage& s) {
+    PlannedBuffer b;
+    b.bytes = s.bytes;
+    b.is_output = s.is_output;
+    plan_.buffers_.push_back(std::move(b));
+    return static_cast<std::uint32_t>(plan_.buffers_.size() - 1);
+  };
+  for (Storage& s : storages_)
+    if (s.fixed) {
+      s.buffer = fresh(s);
+      plan_.buffers_[s.buffer].fixed = s.fixed;
+    }
+
+  std::vector<std::uint32_t> idle;  // buffers that hold nothing any more
+  for (int i = 0; i < steps; ++i) {
+    const std::vector<Use>& uses = uses_[static_cast<std::size_t>(i)];
+    auto readers = [&](std::uint32_t storage) { return std::count_if(uses.begin(), uses.end(), [&](const Use& u) { return u.storage == storage; }); };
+    std::vector<std::uint32_t> taken;  // storages whose buffer a result of this step has taken over
+    for (const Use& w : uses) {
+      Storage& s = storages_[w.storage];
+      if (!w.written || s.first != i || s.input >= 0) continue;
+      auto in_place = [&](const Use& r) {
+        const Storage& t = storages_[r.storage];
+        return !r.written && r.same_index && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
+               std::find(taken.begin(), taken.end(), r.storage) == taken.end();
+      };
+      // A written buffer that is only partly written in this step (concatenate, pad) has no reads at the same index; scratch neither.
+      auto source = std::find_if(uses.begin(), uses.end(), [&](const Use& r) { return in_place(r) && storages_[r.storage].input < 0 && !storages_[r.storage].is_output; });
+      if (source != uses.end()) {
+        s.buffer = storages_[source->storage].buffer;
+        taken.push_back(source->storage);
+        plan_.buffers_[s.buffer].is_output = s.is_output;
+        continue;
+      }
+      // An idle buffer: of this size for an output; else the smallest that is large enough, or the largest, made larger.
+      auto best = idle.end();
+      for (auto it = idle.begin(); it != idle.end(); ++it) {
+        std::int64_t have = plan_.buffers_[*it].bytes;
+        if (s.is_output ? have == s.bytes : best == idle.end() || (have >= s.bytes ? plan_.buffers_[*best].bytes < s.bytes || have < plan_.buffers_[*best].bytes
+                                                                               : plan_.buffers_[*best].bytes < have))
+          best = it;
+      }
+      if (best != idle.end()) {
+        s.buffer = *best;
+        idle.erase(best);
+        PlannedBuffer& b = plan_.buffers_[s.buffer];
+        b.bytes = std::max(b.bytes, s.bytes);
+        b.is_output = s.is_output;
+        continue;
+      }
+      s.buffer = fresh(s);
+      if (!s.is_output) continue;
+      for (const Storage& t : storages_) {
+        if (t.input < 0 || t.is_output || t.bytes != s.bytes || t.last > i) continue;
+        bool here = t.last == i;
+        bool fits = !here || std::any_of(uses.begin(), uses.end(), [&](const Use& r) { return &storages_[r.storage] == &t && in_place(r); });
+        if (fits) plan_.buffers_[s.buffer].donors.push_back(static_cast<std::uint32_t>(t.input));
+      }
+    }
+    for (std::uint32_t n = 0; n < uses.size(); ++n) {
+      const Storage& t = storages_[uses[n].storage];
+      if (t.last != i || t.input >= 0 || t.fixed || t.is_output) continue;
+      if (std::find(taken.begin(), taken.end(), uses[n].storage) != taken.end()) continue;
+      if (std::find(idle.begin(), idle.end(), t.buffer) == idle.end()) idle.push_back(t.buffer);
+    }
+  }
+
+  for (std::size_t i = 0; i < plan_.steps_.size(); ++i) {
+    auto at = [&](std::size_t k) { return slot(slots_[i][k].first, slots_[i][k].second); };
+    if (Launch* l = std::get_if<Launch>(&plan_.steps_[i])) {
+      for (std::size_t k = 0; k < slots_[i].size(); ++k) l->buffers.push_back(at(k));
+    } else {
+      Call& c = std::get<Call>(plan_.steps_[i]);
+      c.x = at(0), c.y = at(1), c.out = at(2);
+    }
+  }
+}
+
+Slot Planner::slot(std::uint32_t storage, std::int64_t offset) const {
+  const Storage& s = storages_[storage];
+  if (s.input >= 0) return {true, static_cast<std::uint32_t>(s.input), offset};
+  return {false, s.buffer, offset};
+}
+
+void Planner::make_outputs() {
+  for (Id id : g_.outputs()) {
+    const Node& n = g_[id];
+    check(places_[id].has_value(), "plan: an output is not stored");
+    const Place& at = *places_[id];
+    Storage& s = storages_[at.storage];
+    if (s.input < 0 && !s.fixed && s.first < 0) {  // nothing writes it: it is empty
+      PlannedBuffer b;
+      b.bytes = s.bytes;
+      plan_.buffers_.push_back(std::move(b));
+      s.buffer = static_cast<std::uint32_t>(plan_.buffers_.size() - 1);
+      s.first = 0;
+    }
+    Output o{slot(at.storage, 0), at.layout, n.type.dtype, n.type.shape, n.op == Op::Input};
+    plan_.outputs_.push_back(std::move(o));
+  }
+}
+
+}  // namespace sinter::engine

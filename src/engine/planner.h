@@ -1,0 +1,78 @@
+// Planner: makes a Plan. Places every node in memory, orders the work, lowers groups, and assigns buffers by liveness. Layer: engine.
+#pragma once
+#include <optional>
+#include <unordered_map>
+
+#include "engine/plan.h"
+#include "kernel/lower/lower.h"
+
+namespace sinter::engine {
+
+class Planner {
+ public:
+  Planner(Plan& plan, const graph::Graph& g, const graph::Partition& partition, std::span<const graph::Layout> inputs, bool fast_math)
+      : plan_(plan), g_(g), partition_(partition), inputs_(inputs), fast_math_(fast_math) {}
+  void run();
+
+ private:
+  using Id = graph::Id;
+  static constexpr std::uint32_t kNoItem = ~std::uint32_t{0};
+
+  // Memory that holds one or several nodes. Becomes an input or a planned buffer.
+  struct Storage {
+    std::int64_t bytes = 0;
+    std::int64_t input = -1;
+    runtime::BufferRef fixed;
+    std::uint32_t item = kNoItem;  // that writes it
+    int first = -1, last = -1;     // steps that use it
+    bool is_output = false;
+    std::uint32_t buffer = 0;
+  };
+  // Where a node lies: its storage, and the layout relative to it.
+  struct Place {
+    std::uint32_t storage;
+    graph::Layout layout;
+  };
+  // A piece of work that is ordered as one: a group, or one of the nodes that have steps of their own.
+  struct Item {
+    const graph::Group* group = nullptr;
+    Id node = 0;       // Call, Concatenate, Pad, or a View whose operand must be copied
+    std::vector<std::uint32_t> reads;  // storages
+  };
+  struct Use {
+    std::uint32_t storage;
+    bool written = false, same_index = false;
+  };
+
+  void place_nodes();
+  void place_view(Id id);
+  std::uint32_t new_storage(std::int64_t bytes, std::uint32_t item);
+  std::uint32_t own_storage(Id id, std::uint32_t item);
+  void collect_reads();
+  std::vector<std::uint32_t> order() const;
+  void emit(const Item& item);
+  void emit_group(const graph::Group& group);
+  void emit_product(Id id);
+  void emit_copy(Id from, const Place& to, const Shape& shape);
+  void emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<std::uint64_t(Id)> constant_of);
+  // The operand's place, copied first where the library cannot read its layout.
+  Place product_operand(Id id);
+  void assign_buffers();
+  void make_outputs();
+  Slot slot(std::uint32_t storage, std::int64_t offset_bytes) const;
+  std::uint32_t constant_index(Id id);
+
+  Plan& plan_;
+  const graph::Graph& g_;
+  const graph::Partition& partition_;
+  std::span<const graph::Layout> inputs_;
+  bool fast_math_;
+  std::vector<std::optional<Place>> places_;
+  std::vector<Storage> storages_;
+  std::vector<Item> items_;
+  std::unordered_map<Id, std::uint32_t> constant_index_;
+  std::vector<std::vector<Use>> uses_;            // by step
+  std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> slots_;  // by step: storage and byte offset of each slot
+};
+
+}  // namespace sinter::engine

@@ -1,0 +1,111 @@
+#include "engine/value.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/check.h"
+#include "engine/trace.h"
+
+namespace sinter::detail {
+
+void retain(Value* v) noexcept { v->references.fetch_add(1, std::memory_order_relaxed); }
+
+// Values that a value kept alive are queued, not released inside its destructor: a chain of any length takes no stack.
+void release(Value* v) noexcept {
+  if (v->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  static thread_local std::vector<Value*>* dying = nullptr;
+  if (dying) {
+    dying->push_back(v);
+    return;
+  }
+  if (v->inputs.empty()) {
+    delete v;
+    return;
+  }
+  std::vector<Value*> queue{v};
+  dying = &queue;
+  while (!queue.empty()) {
+    Value* next = queue.back();
+    queue.pop_back();
+    delete next;
+  }
+  dying = nullptr;
+}
+
+}  // namespace sinter::detail
+
+namespace sinter::engine {
+
+using detail::State;
+using ops::Op;
+
+namespace {
+// Regular chains evaluate themselves in pieces of this many operations, so that what is pending stays bounded.
+constexpr std::uint32_t kMaxDepth = 1000;
+}  // namespace
+
+Value& value_of(const Array& a, const char* what) {
+  if (Value* v = a.get()) return *v;
+  throw Error(str(what, ": the array is unset; got an array that was default constructed or moved from; assign a value first"));
+}
+
+Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shape shape) {
+  auto* v = new Value;
+  Array result(v);
+  v->op = op;
+  v->dtype = dtype;
+  v->shape = std::move(shape);
+  v->attrs = std::move(attrs);
+  v->trace = current_trace();
+  const char* name = ops::info(op).name.data();
+  for (const Array& a : inputs) {
+    check_operand(a, name);
+    const Value& in = *a.get();
+    v->symbolic = v->symbolic || in.symbolic;
+    if (in.state.load(std::memory_order_relaxed) != State::ready) v->depth = std::max(v->depth, in.depth + 1);
+  }
+  v->inputs = std::move(inputs);
+  if (v->depth > kMaxDepth && !v->symbolic) evaluate({&result, 1}, name);
+  return result;
+}
+
+Array make_ready(runtime::BufferRef buffer, Layout layout, Dtype dtype, Shape shape) {
+  auto* v = new Value;
+  Array result(v);
+  v->op = Op::Input;
+  v->dtype = dtype;
+  v->shape = std::move(shape);
+  v->trace = current_trace();
+  v->buffer = std::move(buffer);
+  v->layout = std::move(layout);
+  v->state.store(State::ready, std::memory_order_release);
+  return result;
+}
+
+Array constant(Dtype dtype, std::uint64_t bits, Shape shape) {
+  return make(Op::Constant, {}, {static_cast<std::int64_t>(bits)}, dtype, std::move(shape));
+}
+
+Array cast(const Array& x, Dtype dtype) {
+  const Value& v = value_of(x, "astype");
+  if (v.dtype == dtype) return x;
+  return make(Op::Cast, {x}, {static_cast<std::int64_t>(dtype)}, dtype, v.shape);
+}
+
+Array broadcast(const Array& x, const Shape& shape) {
+  const Value& v = value_of(x, "broadcast_to");
+  if (v.shape == shape) return x;
+  return make(Op::Broadcast, {x}, ops::Attrs(shape.begin(), shape.end()), v.dtype, shape);
+}
+
+Array contiguous(const Array& x) {
+  evaluate({&x, 1}, "contiguous");
+  const Value& v = *x.get();
+  if (graph::is_row_major(v.shape, v.layout.strides)) return x;
+  Array copy = make(Op::Copy, {x}, {}, v.dtype, v.shape);
+  evaluate({&copy, 1}, "contiguous");
+  return copy;
+}
+
+}  // namespace sinter::engine

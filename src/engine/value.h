@@ -1,0 +1,69 @@
+// Value: what an Array points to. Lazily evaluated; the only mutable thing in the library. Layer: engine.
+//
+// A Value is `lazy` (op, inputs, attributes), then `ready` (memory and layout; inputs dropped). A placeholder of a trace stays lazy.
+// The thread that evaluates a lazy value first claims it; others wait for it to become ready.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/layout.h"
+#include "ops/op.h"
+#include "runtime/buffer.h"
+#include "sinter/array.h"
+
+namespace sinter::engine {
+
+using graph::Layout;
+
+}  // namespace sinter::engine
+
+namespace sinter::detail {
+
+enum class State : std::uint8_t { lazy, claimed, ready };
+
+struct Value {
+  std::atomic<std::int64_t> references{0};
+  std::atomic<State> state{State::lazy};
+  ops::Op op{};
+  Dtype dtype{};
+  bool symbolic = false;      // depends on a placeholder: has no data
+  std::uint32_t depth = 0;    // longest chain of lazy values below this one
+  std::uint64_t trace = 0;    // id of the trace in which it was made; 0: none
+  Shape shape;
+  ops::Attrs attrs;
+  std::vector<Array> inputs;  // empty once ready
+  // ready:
+  runtime::BufferRef buffer;
+  engine::Layout layout;
+  Array rows;                 // the contiguous copy that data<T>() points into, if it needed one; see api/array.cpp
+};
+
+}  // namespace sinter::detail
+
+namespace sinter::engine {
+
+using detail::Value;
+
+/// The value of a set array. Throws Error "<what>: the array is unset; ..." otherwise.
+Value& value_of(const Array& a, const char* what);
+
+/// A new lazy array. Operands obey the rules of graph.h (promotion and broadcasting are done by the caller, by cast and broadcast
+/// below). Checks operands against the current trace (trace.h), so that errors are thrown where the user called.
+Array make(ops::Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shape shape);
+/// A ready array over memory.
+Array make_ready(runtime::BufferRef buffer, Layout layout, Dtype dtype, Shape shape);
+/// A constant filled with one element, given by the bits of its stored form. 0-d unless a shape is given.
+Array constant(Dtype dtype, std::uint64_t bits, Shape shape = {});
+/// x, or its cast / broadcast when dtype or shape differ.
+Array cast(const Array& x, Dtype dtype);
+Array broadcast(const Array& x, const Shape& shape);
+
+/// Evaluates lazy values; a placeholder among what they need throws TraceError that names `what`.
+void evaluate(std::span<const Array> arrays, const char* what = "eval");
+/// An evaluated array with row-major layout and offset 0 or more: x itself where it is one, else a copy.
+Array contiguous(const Array& x);
+
+}  // namespace sinter::engine

@@ -1,0 +1,70 @@
+// Graph: an append-only, hash-consed list of nodes, for analysis. This header is the IR's specification. Layer: graph.
+//
+// Every operand of a node has a smaller id, so list order is a schedule. Equal nodes (op, operands, attributes, dtype, shape; all by
+// bits) are one node, so common subexpressions cannot exist. Equal nodes are equal values: random operations take a key. A pass never
+// edits a graph; it builds another with `rewrite`.
+//
+// Elementwise nodes: all operands already have the compute dtype of the operation and the node's shape, or are 0-d (read at every
+// element); broadcasting and promotion are explicit Broadcast and Cast nodes. Structured nodes: see structured.def.
+// `Constant` holds at most 16 elements; larger data are inputs bound by the entry.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "ops/op.h"
+#include "sinter/shape.h"
+
+namespace sinter::graph {
+
+using Id = std::uint32_t;  // dense: a side table over a graph is a std::vector indexed by Id
+inline constexpr Id kKeep = ~Id{0};
+
+struct Type {
+  Dtype dtype;
+  Shape shape;
+  friend bool operator==(const Type&, const Type&) = default;
+};
+
+struct Node {
+  ops::Op op;
+  std::vector<Id> in;
+  ops::Attrs attrs;
+  Type type;
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+class Graph {
+ public:
+  /// The id of an equal node, or of a new one. The caller gives the type (ops/infer.h computes it for structured operations).
+  Id add(Node node);
+  const Node& operator[](Id id) const { return nodes_[id]; }
+  Id size() const { return static_cast<Id>(nodes_.size()); }
+  const std::vector<Id>& outputs() const { return outputs_; }
+  void reserve(std::size_t nodes);
+  void set_outputs(std::vector<Id> ids) { outputs_ = std::move(ids); }
+  std::string name = "graph";
+  friend bool operator==(const Graph& a, const Graph& b) { return a.nodes_ == b.nodes_ && a.outputs_ == b.outputs_; }
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<Id> outputs_;
+  std::vector<std::uint64_t> hashes_;  // by id
+  std::vector<Id> table_;              // open addressing by hash; kKeep: empty
+};
+
+/// Copies what the outputs reach into a new graph (inputs all, in order). `f` sees each node with its operands already copied and
+/// returns the node that replaces it, or kKeep.
+Graph rewrite(const Graph& source, FunctionRef<Id(Graph& target, const Node& node)> f);
+
+/// Times each node is used: as an operand (once per operand slot), and as an output.
+std::vector<int> count_uses(const Graph& g);
+
+std::string print(const Graph& g);         // stable text; parse(print(g)) == g
+Graph parse(std::string_view text);        // throws Error with line and column
+void verify(const Graph& g);               // throws InternalError that names the node and the rule it breaks
+
+}  // namespace sinter::graph

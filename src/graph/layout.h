@@ -1,0 +1,28 @@
+// Layout: where the elements of an array lie in memory, and what views do to it. Layer: graph.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ops/op.h"
+#include "sinter/shape.h"
+
+namespace sinter::graph {
+
+/// Element (i, j, ...) is at data[offset + i * strides[0] + j * strides[1] + ...]; all in elements.
+struct Layout {
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> strides;  // one an axis
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// Row-major without gaps.
+std::vector<std::int64_t> row_major(const Shape& shape);
+/// Whether the elements lie in row-major order without gaps, whatever the strides of axes of size 1.
+bool is_row_major(const Shape& shape, const std::vector<std::int64_t>& strides);
+
+/// The layout of a View operation's result over its operand's memory; none where the elements cannot be reached by strides (a reshape of
+/// an operand with gaps; as_strided of an operand that is not row-major): then the operand must be copied first.
+std::optional<Layout> view_layout(ops::Op op, const ops::Attrs& attrs, const Shape& result, const Shape& operand, const Layout& layout);
+
+}  // namespace sinter::graph

@@ -1,0 +1,18 @@
+// CallDesc: a library product as data, so that backends need no graph. Layer: kernel.
+#pragma once
+#include <cstdint>
+
+#include "sinter/dtype.h"
+
+namespace sinter::kernel {
+
+/// out[b] = x[b] * y[b] for b in [0, batch): x is m by k, y is k by n, out is row-major without gaps. Strides are in elements.
+struct CallDesc {
+  Dtype dtype = Dtype::float32;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  struct Matrix {
+    std::int64_t batch, row, column;  // strides; row or column is 1
+  } x{}, y{};
+};
+
+}  // namespace sinter::kernel

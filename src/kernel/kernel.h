@@ -1,0 +1,120 @@
+// Kernel: structured loops over typed scalar instructions; all that a backend sees. This header is the IR's specification. Layer: kernel.
+//
+// A kernel is a list of instructions. An instruction's result is named by its position (Ref), and may be used by later instructions
+// of the same loop or of loops inside it. Loops open with Loop and close with End. There is no other control flow.
+//
+// Arguments. Everything that is not structure is an argument, so that one kernel serves all sizes: `Arg` reads 64-bit integers
+// (extents, strides, offsets), `Scalar` reads scalar operands by bits, Load and Store go through `Buffer`s. A launch passes one block
+// of 64-bit words: buffers (pointers), then integers, then scalars.
+//
+// Loops.
+//   Parallel  the outermost loop, at most one. Its iterations are independent; a launch runs any sub-range of them on any thread.
+//   Serial    iterations in order. May stand inside a Vector loop: each lane then carries its own values.
+//   Vector    iterations in lanes. Not inside another Vector loop.
+// A loop's index (int64) is the Loop's own Ref. Iterations run from in[0] to in[1] (exclusive), step 1.
+//
+// Carried values. Carry instructions stand right after their Loop: in[0] is the initial value, in[1] the value for the next iteration
+// (defined inside the loop). Inside the loop the Ref is the current value, after the loop the final one. In a Vector loop the initial
+// value is the identity of the fold, and the carried value has `lanes * unroll` copies (partials): iteration i updates copy
+// (i - begin) mod (lanes * unroll). After the loop only Combine may read it: it folds the partials with `op` in a fixed tree, by
+// halves: unrolled parts first (p and p + unroll/2), then lanes (l and l + lanes/2), until one is left. Lanes that ran no iteration
+// hold the identity. This, and nothing else, fixes the order of a reduction.
+//
+// Values are per lane inside a Vector loop if they depend on its index or on a carried value; otherwise uniform.
+// Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction.
+// Load and Store take the element index (not bytes). Out-of-range addresses are undefined: lowering clamps computed indices.
+// A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace sinter::kernel {
+
+using Ref = std::uint32_t;
+inline constexpr Ref kNone = ~Ref{0};
+
+enum class Code : std::uint8_t {
+  Arg,      // integer argument number imm: int64
+  Scalar,   // scalar argument number imm, of `dtype`
+  Const,    // literal of `dtype`: the bits of its stored form in imm
+  Loop,     // in[0] begin, in[1] end; kind; unroll (Vector only; a power of two, 1 to 8)
+  Carry,    // in[0] initial, in[1] next; dtype
+  End,      // closes the innermost open loop
+  Compute,  // op on in[0..operands), which have `dtype` (Where: in[0] is bool); the result has result_dtype(op, dtype)
+  Cast,     // in[0] to `dtype`
+  Load,     // buffer imm at index in[0]; dtype is the buffer's
+  Store,    // buffer imm at index in[0], value in[1] of the buffer's dtype
+  Combine,  // in[0] is a Carry of a closed Vector loop; op is a commutative binary operation
+};
+enum class LoopKind : std::uint8_t { Parallel, Serial, Vector };
+
+struct Inst {
+  Code code;
+  LoopKind kind = LoopKind::Serial;  // Loop
+  ops::Op op{};                      // Compute, Combine
+  Dtype dtype = Dtype::int64;        // Compute: the compute dtype (that of the operands); others: of the result
+  std::uint8_t unroll = 1;           // Loop
+  std::uint16_t prefetch = 0;        // Loop, Vector: bytes ahead of contiguous accesses to prefetch; 0: none
+  Ref in[3] = {kNone, kNone, kNone};
+  std::int64_t imm = 0;              // Arg, Scalar: number; Const: bits; Load, Store: buffer
+  bool operator==(const Inst&) const = default;
+};
+
+struct Buffer {
+  Dtype dtype;
+  bool written;  // by a Store; a buffer may be read and written
+  bool operator==(const Buffer&) const = default;
+};
+
+struct Kernel {
+  std::string name;             // of its operations, for people: "exp_add"; not part of its identity
+  std::vector<Buffer> buffers;
+  int integers = 0;             // Arg numbers are below this
+  int scalars = 0;              // Scalar numbers are below this
+  std::vector<Inst> body;
+};
+
+/// The dtype of an instruction's result (bool for comparisons). Meaningless for End, Store.
+Dtype result_dtype(const Kernel& k, Ref r);
+
+std::string print(const Kernel& k);
+/// Appends the text without the name: all that code depends on, the key of caches.
+void append_key(const Kernel& k, std::string& out);
+/// The inverse of print. Throws Error with line and column.
+Kernel parse(std::string_view text);
+/// Throws InternalError that names the instruction and the rule it breaks.
+void verify(const Kernel& k);
+
+/// Builds a kernel in order. `add` returns the Ref; loops are closed by `end`, which sets the next values of the carries.
+class Builder {
+ public:
+  Kernel kernel;
+  Ref add(Inst i);
+  Ref buffer(Dtype t, bool written);               // returns its number
+  Ref arg();                                       // a new integer argument
+  Ref scalar(Dtype t);                             // a new scalar argument
+  Ref constant(Dtype t, std::uint64_t bits);
+  Ref index(std::int64_t v) { return constant(Dtype::int64, static_cast<std::uint64_t>(v)); }
+  Ref loop(LoopKind kind, Ref begin, Ref end, int unroll = 1, int prefetch = 0);
+  Ref carry(Dtype t, Ref initial);
+  void next(Ref carry, Ref value);                 // before end()
+  void end();
+  Ref compute(ops::Op op, Dtype dtype, Ref a, Ref b = kNone, Ref c = kNone);
+  Ref cast(Ref a, Dtype to);
+  Ref load(int buffer, Ref index);
+  void store(int buffer, Ref index, Ref value);
+  Ref combine(ops::Op op, Ref carry);
+};
+
+/// The arguments of a launch, as one block of words: buffers, integers, scalars.
+using Block = std::vector<std::uint64_t>;
+
+/// Runs iterations [begin, end) of the Parallel loop (all of a kernel without one: 0, 1) one instruction after the other, on `lanes`
+/// lanes, through ops/lanes.h. The oracle for every backend, and what runs where there is no code generator.
+void interpret(const Kernel& k, int lanes, std::int64_t begin, std::int64_t end, const std::uint64_t* block);
+
+}  // namespace sinter::kernel

@@ -1,0 +1,208 @@
+#include "kernel/lower/body.h"
+
+#include <algorithm>
+
+#include "ops/expand.h"
+
+namespace sinter::kernel {
+
+using graph::Id;
+using graph::Node;
+using ops::Op;
+using ops::OpKind;
+
+const Shape& space_of(const graph::Graph& g, const graph::Group& group) {
+  const Node& n = g[group.members.front()];
+  return ops::info(n.op).kind == OpKind::Reduce ? g[n.in[0]].type.shape : n.type.shape;
+}
+
+Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of, Builder& b, Nest& nest)
+    : g_(g), group_(group), layout_of_(layout_of), b_(b), nest_(nest), space_(space_of(g, group)) {
+  std::size_t rank = space_.size();
+  auto is_member = [&](Id id) { return std::binary_search(group.members.begin(), group.members.end(), id) && graph::is_pointwise(g[id].op); };
+  for (Id id : group.members) {
+    const Node& n = g[id];
+    for (std::size_t i = 0; i < n.in.size(); ++i) {
+      Id u = n.in[i];
+      const Node& operand = g[u];
+      bool elsewhere = n.op == Op::Take || n.op == Op::RandomBits || (n.op == Op::TakeAlong && i == 0);
+      if (!elsewhere) {
+        if (operand.op == Op::Constant && operand.attrs.size() == 1) {
+          if (!values_.contains(u)) {
+            values_[u] = b_.scalar(operand.type.dtype);
+            scalars.push_back(u);
+          }
+        } else if (!is_member(u)) {
+          add_leaf(u, operand.type.shape.empty() ? std::vector<std::int64_t>(rank, 0) : layout_of(u).strides);
+        }
+        continue;
+      }
+      // Operands at a computed place: their strides over the space, without the computed axis.
+      std::vector<std::int64_t> strides(rank, 0);
+      const std::vector<std::int64_t>& own = layout_of(u).strides;
+      if (n.op == Op::TakeAlong) {
+        for (std::size_t d = 0; d < rank; ++d) strides[d] = static_cast<std::int64_t>(d) == n.attrs[0] ? 0 : own[d];
+      } else if (n.op == Op::Take) {
+        std::size_t axis = static_cast<std::size_t>(n.attrs[0]), width = g[n.in[1]].type.shape.size();
+        if (i == 1) {
+          std::copy(own.begin(), own.end(), strides.begin() + static_cast<std::ptrdiff_t>(axis));
+          add_leaf(u, strides);
+          continue;
+        }
+        for (std::size_t d = 0; d < own.size(); ++d)
+          if (d != axis) strides[d < axis ? d : d + width - 1] = own[d];
+      }
+      gathers_[id] = {add_buffer(u, false), nest.add(std::move(strides))};
+    }
+    if (n.op == Op::Arange) {
+      std::vector<std::int64_t> strides(rank, 0);
+      strides[static_cast<std::size_t>(n.attrs[0])] = 1;
+      walks_[id] = nest.add(std::move(strides));
+    } else if (n.op == Op::RandomBits) {
+      walks_[id] = nest.add(graph::row_major(space_));
+    }
+    if (n.op == Op::Constant && !values_.contains(id)) {
+      values_[id] = b_.scalar(n.type.dtype);
+      scalars.push_back(id);
+    }
+    if (ops::is_elementwise(n.op)) {
+      cost += ops::cost(n.op, g[n.in[n.op == Op::Where ? 1 : 0]].type.dtype);
+      ++computes;
+    } else {
+      cost += n.op == Op::RandomBits ? 200 : 2;
+      computes += n.op == Op::RandomBits ? 100 : 1;
+    }
+  }
+  for (Id id : group.outputs)
+    if (graph::is_pointwise(g[id].op)) {
+      std::size_t access = nest.add(layout_of(id).strides);
+      stores_.push_back({id, add_buffer(id, true), access});
+    }
+  // A leaf that is read only where outputs are written may share their memory.
+  for (auto& [id, leaf] : leaves_) {
+    bool same = !stores_.empty();
+    for (const Store& s : stores_) same = same && nest.same_walk(leaf.access, s.access);
+    buffers[static_cast<std::size_t>(leaf.buffer)].same_index = same;
+  }
+}
+
+int Body::add_buffer(Id id, bool written) {
+  buffers.push_back({id, false});
+  return static_cast<int>(b_.buffer(g_[id].type.dtype, written));
+}
+void Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
+  if (leaves_.contains(id)) return;
+  int buffer = add_buffer(id, false);
+  leaves_[id] = {buffer, nest_.add(std::move(strides))};
+}
+std::size_t Body::add_result(Id id, int& buffer) {
+  buffer = add_buffer(id, true);
+  const Node& n = g_[id];
+  std::vector<std::int64_t> own = graph::row_major(n.type.shape), strides(space_.size(), 0);
+  for (std::size_t d = 0, k = 0; d < space_.size(); ++d)
+    if (std::find(n.attrs.begin() + 1, n.attrs.end(), static_cast<std::int64_t>(d)) == n.attrs.end()) strides[d] = own[k++];
+  return nest_.add(std::move(strides));
+}
+
+Ref Body::load(Leaf& leaf) {
+  if (leaf.loaded == kNone) leaf.loaded = b_.load(leaf.buffer, nest_.index(b_, leaf.access));
+  return leaf.loaded;
+}
+void Body::preload(const std::vector<const Axis*>& inner) {
+  // In member order, so that the text does not depend on a hash table.
+  for (Id id : group_.members)
+    for (Id u : g_[id].in)
+      if (auto it = leaves_.find(u); it != leaves_.end() && nest_.is_still(it->second.access, inner)) load(it->second);
+}
+
+Ref Body::value(Id id) {
+  if (auto it = values_.find(id); it != values_.end()) return it->second;
+  return load(leaves_.at(id));
+}
+
+void Body::emit() {
+  for (Id id : group_.members)
+    if (!graph::is_pointwise(g_[id].op)) value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
+    else if (g_[id].op != Op::Constant) values_[id] = compute(id);
+  for (const Store& s : stores_) b_.store(s.buffer, nest_.index(b_, s.access), values_.at(s.id));
+}
+
+Ref Body::compute(Id id) {
+  const Node& n = g_[id];
+  switch (n.op) {
+    case Op::Cast: return b_.cast(value(n.in[0]), n.type.dtype);
+    case Op::Copy: return value(n.in[0]);
+    case Op::Arange: return arange(id);
+    case Op::RandomBits: return random_bits(id);
+    case Op::Take:
+    case Op::TakeAlong: return gather(id);
+    default: break;
+  }
+  Ref in[3] = {kNone, kNone, kNone};
+  for (std::size_t i = 0; i < n.in.size(); ++i) in[i] = value(n.in[i]);
+  return b_.compute(n.op, g_[n.in[n.op == Op::Where ? 1 : 0]].type.dtype, in[0], in[1], in[2]);
+}
+
+Ref Body::arange(Id id) {
+  const Node& n = g_[id];
+  Dtype t = n.type.dtype;
+  Ref i = b_.cast(nest_.index(b_, walks_.at(id)), t);
+  return b_.compute(Op::Add, t, value(n.in[0]), b_.compute(Op::Multiply, t, i, value(n.in[1])));
+}
+
+// Indices count from the end when negative, and clamp to the axis.
+Ref Body::gather(Id id) {
+  const Node& n = g_[id];
+  constexpr Dtype i64 = Dtype::int64;
+  const Node& source = g_[n.in[0]];
+  std::size_t axis = static_cast<std::size_t>(n.attrs[0]);
+  Ref size = nest_.arg(b_, source.type.shape[axis]), last = nest_.arg(b_, source.type.shape[axis] - 1);
+  Ref i = b_.cast(value(n.in[1]), i64), zero = b_.index(0);
+  if (is_signed(g_[n.in[1]].type.dtype)) i = b_.compute(Op::Where, i64, b_.compute(Op::Less, i64, i, zero), b_.compute(Op::Add, i64, i, size), i);
+  i = b_.compute(Op::Minimum, i64, b_.compute(Op::Maximum, i64, i, zero), last);
+  Leaf& leaf = gathers_.at(id);
+  Ref place = b_.compute(Op::Multiply, i64, i, nest_.arg(b_, layout_of_(n.in[0]).strides[axis]));
+  return b_.load(leaf.buffer, b_.compute(Op::Add, i64, nest_.index(b_, leaf.access), place));
+}
+
+// Threefry 2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). Of the n words, word i < n / 2 is
+// the first half of hash(i, i + (n + 1) / 2), whose second half is word i + (n + 1) / 2; an odd middle word is the first of hash(n / 2, 0).
+Ref Body::random_bits(Id id) {
+  const Node& n = g_[id];
+  constexpr Dtype u32 = Dtype::uint32, i64 = Dtype::int64;
+  auto literal = [&](std::uint64_t v) { return b_.constant(u32, v); };
+  auto op = [&](Op o, Ref x, Ref y) { return b_.compute(o, u32, x, y); };
+  std::int64_t width = n.attrs[0], words = (space_.product() * width + 3) / 4, half = words / 2, high = half + words % 2;
+  Ref element = nest_.index(b_, walks_.at(id)), word = element, per_word = kNone;
+  if (width < 4) {
+    per_word = b_.index(4 / width);
+    word = b_.compute(Op::FloorDivide, i64, element, per_word);
+  }
+  Ref half_arg = nest_.arg(b_, half), high_arg = nest_.arg(b_, high);
+  Ref second = b_.compute(Op::GreaterEqual, i64, word, high_arg);
+  Ref first_count = b_.compute(Op::Where, i64, second, b_.compute(Op::Subtract, i64, word, high_arg), word);
+  // The odd middle word counts (half, 0); every other pair (i, i + high).
+  Ref middle = b_.compute(Op::Equal, i64, first_count, half_arg);
+  Ref second_count = b_.compute(Op::Where, i64, middle, b_.index(0), b_.compute(Op::Add, i64, first_count, high_arg));
+  Leaf& key = gathers_.at(id);
+  Ref k0 = b_.load(key.buffer, nest_.index(b_, key.access));
+  Ref k1 = b_.load(key.buffer, b_.compute(Op::Add, i64, nest_.index(b_, key.access), nest_.arg(b_, layout_of_(n.in[0]).strides[0])));
+  Ref k2 = op(Op::BitwiseXor, op(Op::BitwiseXor, k0, k1), literal(0x1BD11BDA));
+  Ref keys[3] = {k0, k1, k2};
+  Ref x = op(Op::Add, b_.cast(first_count, u32), k0), y = op(Op::Add, b_.cast(second_count, u32), k1);
+  static constexpr std::uint64_t kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  for (std::uint64_t round = 0; round < 5; ++round) {
+    for (std::uint64_t r : kRotations[round % 2]) {
+      x = op(Op::Add, x, y);
+      y = op(Op::BitwiseXor, x, op(Op::BitwiseOr, op(Op::LeftShift, y, literal(r)), op(Op::RightShift, y, literal(32 - r))));
+    }
+    x = op(Op::Add, x, keys[(round + 1) % 3]);
+    y = op(Op::Add, y, op(Op::Add, keys[(round + 2) % 3], literal(round + 1)));
+  }
+  Ref bits = b_.compute(Op::Where, u32, second, y, x);
+  if (width == 4) return bits;
+  Ref byte = b_.compute(Op::Multiply, i64, b_.compute(Op::Remainder, i64, element, per_word), b_.index(8 * width));
+  return b_.cast(op(Op::RightShift, bits, b_.cast(byte, u32)), n.type.dtype);
+}
+
+}  // namespace sinter::kernel

@@ -1,0 +1,32 @@
+// lower: a group of graph nodes becomes a kernel, or two for a long reduction. Layer: kernel.
+#pragma once
+#include <vector>
+
+#include "graph/group.h"
+#include "graph/layout.h"
+#include "kernel/kernel.h"
+
+namespace sinter::kernel {
+
+/// What a kernel buffer is bound to.
+struct Binding {
+  graph::Id node = graph::kKeep;  // memory of this node; kKeep: scratch memory between two kernels of one group
+  bool same_index = false;        // read only where this kernel's pointwise outputs write: the same memory may serve both
+};
+
+struct Lowered {
+  Kernel kernel;
+  std::vector<Binding> buffers;         // one a kernel buffer
+  std::vector<std::int64_t> integers;   // values of the Args for these shapes and layouts
+  std::vector<graph::Id> scalars;       // the Constant node behind each Scalar
+  std::int64_t tasks = 0;               // iterations of the Parallel loop
+  double work = 0;                      // instructions in all, about
+  std::int64_t scratch_bytes = 0;       // of the scratch memory that this kernel writes
+};
+
+/// Layouts of the nodes that the group reads and of those it stores (row-major unless the caller placed them elsewhere).
+using LayoutOf = FunctionRef<const graph::Layout&(graph::Id)>;
+
+std::vector<Lowered> lower(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of);
+
+}  // namespace sinter::kernel

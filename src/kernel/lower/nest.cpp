@@ -1,0 +1,99 @@
+#include "kernel/lower/nest.h"
+
+namespace sinter::kernel {
+
+using ops::Op;
+
+std::vector<Nest::Run> Nest::runs(const Access& a, const Axis& axis) const {
+  std::vector<Run> list;
+  for (std::size_t d : axis.dims) {
+    std::int64_t n = space_[d], stride = a.strides[d];
+    if (!list.empty() && list.back().stride == stride * n) list.back() = {list.back().extent * n, stride};
+    else list.push_back({n, stride});
+  }
+  return list;
+}
+
+void Nest::form_axes() {
+  for (std::size_t d = 0; d < space_.size(); ++d) {
+    if (space_[d] == 1) continue;
+    Axis axis{space_[d], reduced_[d] != 0, {d}};
+    if (!axes.empty() && axes.back().reduced == axis.reduced) {
+      Axis joined = axes.back();
+      joined.extent *= axis.extent;
+      joined.dims.push_back(d);
+      bool fits = true;
+      for (const Access& a : accesses_) fits = fits && runs(a, joined).size() == 1;
+      if (axis.reduced || fits) {
+        axes.back() = std::move(joined);
+        continue;
+      }
+    }
+    axes.push_back(std::move(axis));
+  }
+}
+
+Ref Nest::arg(Builder& b, std::int64_t value) {
+  integers.push_back(value);
+  return b.arg();
+}
+
+void Nest::open(Builder& b, const Axis& axis, Ref index, bool lanes) {
+  for (Access& a : accesses_) {
+    std::vector<Run> list = runs(a, axis);
+    auto step = [&](Ref i, std::int64_t stride) {
+      if (stride == 0) return;
+      Ref term = lanes && stride == 1 ? i : b.compute(Op::Multiply, Dtype::int64, i, arg(b, stride));
+      a.base = a.base == kNone ? term : b.compute(Op::Add, Dtype::int64, a.base, term);
+    };
+    if (list.size() == 1) {
+      step(index, list[0].stride);
+      continue;
+    }
+    Ref rest = index;
+    for (std::size_t k = list.size(); k-- > 0;) {
+      Ref i = rest;
+      if (k > 0) {
+        Ref extent = arg(b, list[k].extent);
+        i = b.compute(Op::Remainder, Dtype::int64, rest, extent);
+        rest = b.compute(Op::FloorDivide, Dtype::int64, rest, extent);
+      }
+      step(i, list[k].stride);
+    }
+  }
+}
+
+void Nest::open_rows(Builder& b, const std::vector<const Axis*>& outer, Ref row) {
+  for (std::size_t k = outer.size(); k-- > 0;) {
+    Ref i = row;
+    if (k > 0) {
+      Ref extent = arg(b, outer[k]->extent);
+      i = b.compute(Op::Remainder, Dtype::int64, row, extent);
+      row = b.compute(Op::FloorDivide, Dtype::int64, row, extent);
+    }
+    open(b, *outer[k], i, false);
+  }
+}
+
+Ref Nest::index(Builder& b, std::size_t access) const {
+  Ref base = accesses_[access].base;
+  return base == kNone ? b.index(0) : base;
+}
+
+std::vector<Ref> Nest::position() const {
+  std::vector<Ref> bases;
+  for (const Access& a : accesses_) bases.push_back(a.base);
+  return bases;
+}
+void Nest::return_to(const std::vector<Ref>& position) {
+  for (std::size_t i = 0; i < accesses_.size(); ++i) accesses_[i].base = position[i];
+}
+
+bool Nest::is_still(std::size_t access, const std::vector<const Axis*>& list) const {
+  for (const Axis* axis : list)
+    for (std::size_t d : axis->dims)
+      if (accesses_[access].strides[d] != 0) return false;
+  return true;
+}
+
+}  // namespace sinter::kernel

@@ -1,0 +1,66 @@
+// Nest: the loop axes of a kernel, and the element index of each access as loops open. Layer: kernel.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernel/lower/lower.h"
+
+namespace sinter::kernel {
+
+/// A loop axis: one or several axes of the space, iterated as one, row-major.
+struct Axis {
+  std::int64_t extent = 1;
+  bool reduced = false;
+  std::vector<std::size_t> dims;  // of the space, without those of size 1
+};
+
+/// One way of walking through memory (or through a range, as arange does): a stride for each axis of the space.
+struct Access {
+  std::vector<std::int64_t> strides;
+  Ref base = kNone;  // element index so far; kNone: 0
+};
+
+class Nest {
+ public:
+  Nest(const Shape& space, std::vector<char> reduced) : space_(space), reduced_(std::move(reduced)) {}
+
+  /// Registers an access; returns its number.
+  std::size_t add(std::vector<std::int64_t> strides) {
+    accesses_.push_back({std::move(strides)});
+    return accesses_.size() - 1;
+  }
+  /// Joins neighbouring axes: kept ones where every access allows it; reduced ones always, for the order of a reduction must not
+  /// depend on layouts. Accesses that cannot walk a joined axis by one stride compute their index.
+  void form_axes();
+  std::vector<Axis> axes;
+
+  /// An integer argument of this value.
+  Ref arg(Builder& b, std::int64_t value);
+  std::vector<std::int64_t> integers;
+
+  /// Adds the axis' part to every access, given the axis' index. In lanes, a stride of 1 is structure; elsewhere it is an argument.
+  void open(Builder& b, const Axis& axis, Ref index, bool lanes);
+  /// Splits a row number into the indices of `outer` axes and opens them.
+  void open_rows(Builder& b, const std::vector<const Axis*>& outer, Ref row);
+  /// The access' element index.
+  Ref index(Builder& b, std::size_t access) const;
+  /// How far the accesses have come, to return to when loops have closed.
+  std::vector<Ref> position() const;
+  void return_to(const std::vector<Ref>& position);
+  /// No axis in the list moves the access.
+  bool is_still(std::size_t access, const std::vector<const Axis*>& axes) const;
+  bool same_walk(std::size_t a, std::size_t b) const { return accesses_[a].strides == accesses_[b].strides; }
+
+ private:
+  struct Run {  // neighbouring axes of the space that an access walks by one stride
+    std::int64_t extent, stride;
+  };
+  std::vector<Run> runs(const Access& a, const Axis& axis) const;
+
+  Shape space_;
+  std::vector<char> reduced_;
+  std::vector<Access> accesses_;
+};
+
+}  // namespace sinter::kernel

@@ -1,0 +1,85 @@
+#include "passes/decompose.h"
+
+#include "graph/build.h"
+
+namespace sinter::passes {
+namespace {
+
+using graph::Graph;
+using graph::Id;
+using graph::Node;
+using ops::Op;
+
+// The least index whose element equals the extreme; NaN is the extreme where there is one, and the first NaN counts.
+Id arg_extreme(Graph& g, Id x, const Node& n) {
+  std::vector<std::int64_t> axes(n.attrs.begin() + 1, n.attrs.end());
+  Shape whole = g[x].type.shape;
+  if (axes.size() > 1 || whole.empty()) {  // over everything: in row-major order
+    x = graph::reshape(g, x, Shape{whole.product()});
+    axes = {0};
+  }
+  const Shape shape = g[x].type.shape;
+  Dtype t = g[x].type.dtype, index = static_cast<Dtype>(n.attrs[0]);
+  Id extreme = graph::reduce(g, n.op == Op::ArgMax ? Op::Max : Op::Min, x, axes, t);
+  Shape kept = shape;
+  kept[static_cast<std::size_t>(axes[0])] = 1;
+  extreme = graph::broadcast(g, graph::reshape(g, extreme, kept), shape);
+  Id hit = graph::elementwise(g, Op::Equal, {x, extreme});
+  if (is_floating(t)) hit = graph::elementwise(g, Op::LogicalOr, {hit, graph::elementwise(g, Op::IsNan, {x})});
+  Id zero = graph::constant(g, index, 0), one = graph::constant(g, index, 1), none = graph::constant(g, index, 0xFFFFFFFF);
+  Id position = g.add({Op::Arange, {zero, one}, {axes[0]}, {index, shape}});
+  return graph::reduce(g, Op::Min, graph::elementwise(g, Op::Where, {hit, position, none}), axes, index);
+}
+
+// (..., m, 1, k) * (..., 1, n, k), summed over k.
+Id product(Graph& g, Id a, Id b, const Node& n) {
+  Dtype t = n.type.dtype;
+  std::size_t rank = n.type.shape.size();
+  Shape sa = g[a].type.shape, sb = g[b].type.shape, all = n.type.shape;
+  Dim k = sa[rank - 1];
+  std::vector<std::int64_t> swap;
+  for (std::size_t i = 0; i < rank; ++i) swap.push_back(static_cast<std::int64_t>(i));
+  std::swap(swap[rank - 2], swap[rank - 1]);
+  b = graph::transpose(g, b, swap);
+  sb = g[b].type.shape;
+  all.push_back(k);
+  sa.insert(rank - 1, 1);
+  sb.insert(rank - 2, 1);
+  a = graph::broadcast(g, graph::reshape(g, a, sa), all);
+  b = graph::broadcast(g, graph::reshape(g, b, sb), all);
+  Id terms = graph::elementwise(g, t == Dtype::bool_ ? Op::LogicalAnd : Op::Multiply, {a, b});
+  return graph::reduce(g, t == Dtype::bool_ ? Op::Any : Op::Sum, terms, {static_cast<std::int64_t>(rank)}, t);
+}
+
+Id matmul(Graph& g, Id a, Id b, const Node& n, FunctionRef<bool(Dtype)> has_product) {
+  Dtype t = n.type.dtype;
+  if (has_product(t)) return g.add({Op::Matmul, {a, b}, {}, n.type});
+  if (is_half(t)) {
+    Id wide = g.add({Op::Matmul, {graph::cast(g, a, Dtype::float32), graph::cast(g, b, Dtype::float32)}, {}, {Dtype::float32, n.type.shape}});
+    return graph::cast(g, wide, t);
+  }
+  return product(g, a, b, n);
+}
+
+Id addmm(Graph& g, const Node& n, FunctionRef<bool(Dtype)> has_product) {
+  Dtype t = n.type.dtype, work = is_half(t) ? Dtype::float32 : t;
+  Node inner{Op::Matmul, {}, {}, {work, n.type.shape}};
+  Id p = matmul(g, graph::cast(g, n.in[1], work), graph::cast(g, n.in[2], work), inner, has_product);
+  return graph::cast(g, graph::elementwise(g, Op::Add, {p, graph::cast(g, n.in[0], work)}), t);
+}
+
+}  // namespace
+
+graph::Graph decompose(const graph::Graph& source, FunctionRef<bool(Dtype)> has_product) {
+  return graph::rewrite(source, [&](Graph& g, const Node& n) -> Id {
+    switch (n.op) {
+      case Op::ArgMax:
+      case Op::ArgMin: return arg_extreme(g, n.in[0], n);
+      case Op::Matmul: return matmul(g, n.in[0], n.in[1], n, has_product);
+      case Op::AddMM: return addmm(g, n, has_product);
+      default: return graph::kKeep;
+    }
+  });
+}
+
+}  // namespace sinter::passes

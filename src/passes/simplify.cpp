@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "ops/infer.h"
+#include "passes/fold.h"
+#include "passes/pass.h"
+#include "passes/rules.h"
+#include "passes/views.h"
+
+namespace sinter::passes {
+namespace {
+
+using graph::Graph;
+using graph::Id;
+using graph::Node;
+using ops::Op;
+
+constexpr int kMaxRules = 16;  // applied at one node in a row
+
+using RulesByOp = std::vector<std::vector<const Rule*>>;
+const RulesByOp& rules_by_op() {
+  static const RulesByOp by_op = [] {
+    RulesByOp made(ops::all_ops().size());
+    for (const Rule& r : rules()) made[static_cast<std::size_t>(r.lhs.items.back().op)].push_back(&r);
+    return made;
+  }();
+  return by_op;
+}
+
+// An operand is read at every element anyway, so the 0-d value serves as well as its broadcast, as long as one operand has the shape.
+void use_scalars(Graph& g, Node& n) {
+  if (n.type.shape.empty()) return;
+  auto whole = std::count_if(n.in.begin(), n.in.end(), [&](Id in) { return !g[in].type.shape.empty(); });
+  for (std::size_t i = n.in.size(); i-- > 0 && whole > 1;) {
+    const Node& operand = g[n.in[i]];
+    if (operand.type.shape.empty()) continue;
+    if (operand.op == Op::Constant && operand.attrs.size() == 1) {
+      n.in[i] = g.add({Op::Constant, {}, operand.attrs, {operand.type.dtype, {}}});
+      --whole;
+    } else if (operand.op == Op::Broadcast && g[operand.in[0]].type.shape.empty()) {
+      n.in[i] = operand.in[0];
+      --whole;
+    }
+  }
+}
+
+// What replaces a node by its structure alone, or kKeep.
+Id simplify_structure(Graph& g, Node& n) {
+  switch (n.op) {
+    case Op::Cast: return g[n.in[0]].type.dtype == n.type.dtype ? n.in[0] : graph::kKeep;
+    case Op::Concatenate: return n.in.size() == 1 ? n.in[0] : graph::kKeep;
+    case Op::Pad: return g[n.in[0]].type.shape == n.type.shape ? n.in[0] : graph::kKeep;
+    default: break;
+  }
+  if (is_view(n.op)) return add_view(g, n.in[0], view_of(g, n));
+  if (!ops::is_elementwise(n.op)) return graph::kKeep;
+  use_scalars(g, n);
+  if (n.in.size() == 2 && (ops::info(n.op).traits & ops::kCommutative) && n.in[0] > n.in[1]) std::swap(n.in[0], n.in[1]);
+  return graph::kKeep;
+}
+
+// What the rules make of a node; kKeep if none matches. Each rewrite may give the next rule its chance.
+Id apply_rules(Graph& g, const Node& n, bool fast_math) {
+  Id result = graph::kKeep;
+  for (int i = 0; i < kMaxRules; ++i) {
+    const Node& at = result == graph::kKeep ? n : g[result];
+    if (!ops::is_elementwise(at.op)) return result;
+    bool found = false;
+    for (const Rule* r : rules_by_op()[static_cast<std::size_t>(at.op)]) {
+      Bindings bindings;
+      if ((r->when == When::fast && !fast_math) || !match(g, at, *r, bindings)) continue;
+      const Id x = bindings[0] != graph::kKeep ? bindings[0] : bindings[kCondition];
+      result = build(g, r->rhs, bindings, g[x].type.dtype);
+      found = true;
+      break;
+    }
+    if (!found) return result;
+  }
+  return result;
+}
+
+}  // namespace
+
+Graph simplify(const Graph& source, Context& context) {
+  return graph::rewrite(source, [&](Graph& g, const Node& node) -> Id {
+    if (const Id folded = fold_node(g, node); folded != graph::kKeep) return folded;
+    Node n = node;
+    if (const Id same = simplify_structure(g, n); same != graph::kKeep) return same;
+    if (!ops::is_elementwise(n.op)) return graph::kKeep;
+    const Id result = apply_rules(g, n, context.fast_math);
+    if (result == graph::kKeep) return g.add(std::move(n));
+    if (g[result].type.shape == n.type.shape) return result;
+    const Shape& shape = n.type.shape;
+    return add_view(g, result, {Op::Broadcast, ops::Attrs(shape.begin(), shape.end()), g[result].type.shape, shape});
+  });
+}
+
+}  // namespace sinter::passes

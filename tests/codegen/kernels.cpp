@@ -1,0 +1,119 @@
+#include "codegen/kernels.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace sinter::tests {
+
+const std::vector<Target>& targets() {
+  static const std::vector<Target> all = [] {
+    std::vector<Target> t{backends::host_target()};
+    if (t[0].avx512) t.push_back(backends::x86_target(false));
+    return t;
+  }();
+  return all;
+}
+
+kernel::Block Launch::block() {
+  kernel::Block words;
+  for (auto& b : buffers) words.push_back(reinterpret_cast<std::uint64_t>(b.data()));
+  for (std::int64_t i : integers) words.push_back(static_cast<std::uint64_t>(i));
+  words.insert(words.end(), scalars.begin(), scalars.end());
+  return words;
+}
+
+std::vector<std::uint8_t> random_elements(Dtype t, std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed * 77 + static_cast<std::uint64_t>(t));
+  std::normal_distribution<double> normal(0, 2);
+  const std::size_t parts = is_complex(t) ? 2 : 1;
+  std::vector<std::uint8_t> bytes(count * static_cast<std::size_t>(size_of(t)));
+  const std::size_t size = static_cast<std::size_t>(size_of(t)) / parts;
+  const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, -3e-310, 1e30};
+  for (std::size_t i = 0; i < count * parts; ++i) {
+    std::uint64_t word = random() >> (random() % 2 ? 0 : 57);
+    if (is_floating(t) || is_complex(t)) {
+      const double v = random() % 8 == 0 ? special[random() % std::size(special)] : normal(random);
+      const auto f = static_cast<float>(v);
+      std::uint32_t w;
+      std::memcpy(&w, &f, 4);
+      word = w;
+      if (t == float64) std::memcpy(&word, &v, 8);
+      if (t == bfloat16) word = w >> 16;
+      if (t == float16) {
+        const auto h = static_cast<_Float16>(f);
+        std::memcpy(&word, &h, 2);
+      }
+    }
+    std::memcpy(&bytes[i * size], &word, size);
+  }
+  return bytes;
+}
+
+const runtime::MappedImage& image_of(const Kernel& k, const Target& target, const CodegenOptions& options) {
+  static std::map<std::string, std::unique_ptr<runtime::MappedImage>> images;
+  auto& image = images[str(kernel::print(k), target.cpu, options.level, options.fast_math)];
+  if (!image) image = std::make_unique<runtime::MappedImage>(backends::codegen().compile(k, target, options));
+  return *image;
+}
+
+namespace {
+
+double real(Dtype t, const std::uint8_t* at) {
+  if (t == float64) return *reinterpret_cast<const double*>(at);
+  if (t == float16) return static_cast<double>(*reinterpret_cast<const _Float16*>(at));
+  std::uint32_t word = 0;
+  std::memcpy(t == bfloat16 ? reinterpret_cast<std::uint8_t*>(&word) + 2 : reinterpret_cast<std::uint8_t*>(&word), at, t == bfloat16 ? 2 : 4);
+  float f;
+  std::memcpy(&f, &word, 4);
+  return f;
+}
+
+}  // namespace
+
+void expect_equal(Dtype t, const std::vector<std::uint8_t>& got, const std::vector<std::uint8_t>& expected, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size());
+  if (got == expected) return;
+  const std::size_t size = is_complex(t) ? 4 : static_cast<std::size_t>(size_of(t));
+  for (std::size_t at = 0; at < got.size(); at += size) {
+    if (std::memcmp(&got[at], &expected[at], size) == 0) continue;
+    const bool floating = is_floating(t) || is_complex(t);
+    if (floating && std::isnan(real(t, &got[at])) && std::isnan(real(t, &expected[at]))) continue;
+    std::uint64_t g = 0, e = 0;
+    std::memcpy(&g, &got[at], size);
+    std::memcpy(&e, &expected[at], size);
+    FAIL() << what << ": element " << at / size << " of " << t << " is " << std::hex << g << ", not " << e << std::dec
+           << (floating ? str(" (", real(t, &got[at]), ", not ", real(t, &expected[at]), ")") : "");
+  }
+}
+
+void check_kernel(const Kernel& k, const Launch& launch, const std::string& what) {
+  kernel::verify(k);
+  for (const Target& target : targets()) {
+    Launch expected = launch;
+    kernel::interpret(k, target.lanes, 0, launch.iterations, expected.block().data());
+    for (int level : {0, 2}) {
+      Launch got = launch;
+      image_of(k, target, {.level = level}).entry()(0, launch.iterations, got.block().data());
+      for (std::size_t b = 0; b < got.buffers.size(); ++b) {
+        expect_equal(k.buffers[b].dtype, got.buffers[b], expected.buffers[b], str(k.name, " ", what, " on ", target.cpu, " level ", level, " buffer ", b));
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+Kernel elementwise(const std::vector<Dtype>& in, const std::function<Ref(Builder&, const std::vector<Ref>&)>& f, int unroll, int prefetch) {
+  Builder b;
+  std::vector<Ref> values;
+  for (Dtype t : in) b.buffer(t, false);
+  const Ref n = b.arg();
+  const Ref i = b.loop(LoopKind::Vector, b.index(0), n, unroll, prefetch);
+  for (std::size_t x = 0; x < in.size(); ++x) values.push_back(b.load(static_cast<int>(x), i));
+  const Ref result = f(b, values);
+  const Ref out = b.buffer(kernel::result_dtype(b.kernel, result), true);
+  b.store(static_cast<int>(out), i, result);
+  b.end();
+  return std::move(b.kernel);
+}
+
+}  // namespace sinter::tests

@@ -1,0 +1,106 @@
+// Images: what they contain, that they can be moved, and what they cost.
+#include <chrono>
+#include <thread>
+
+#include "codegen/kernels.h"
+
+namespace sinter::tests {
+namespace {
+
+Kernel chain(int operations) {
+  return elementwise({float32, float32}, [&](Builder& b, auto& in) {
+    const Op ops[] = {Op::Add, Op::Tanh, Op::Multiply, Op::Subtract};
+    Ref v = in[0];
+    for (int o = 0; o < operations; ++o) v = b.compute(ops[o % 4], float32, v, o % 4 == 1 ? kernel::kNone : in[1]);
+    return v;
+  }, 4);
+}
+
+double milliseconds(FunctionRef<void()> f) {
+  double best = 1e9;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    f();
+    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+// The code generator refuses symbols from outside and relocations that remain; so a compilation that succeeds is the proof. Level 0
+// is the one most inclined to call helpers.
+TEST(Images, StandAlone) {
+  for (const Target& target : targets()) {
+    for (int level : {0, 1, 2}) {
+      const runtime::Image image = backends::codegen().compile(chain(8), target, {.level = level});
+      EXPECT_LT(image.entry, image.bytes.size());
+      EXPECT_GE(image.alignment, 64u);
+    }
+  }
+}
+
+TEST(Images, CompileTime) {
+  for (int operations : {1, 4, 20, 200}) {
+    const Kernel k = chain(operations);
+    std::size_t bytes = 0;
+    const double ms = milliseconds([&] { bytes = backends::codegen().compile(k, backends::host_target(), {}).bytes.size(); });
+    std::printf("chain of %3d operations, unroll 4: %5.1f ms, %zu bytes\n", operations, ms, bytes);
+    EXPECT_LT(ms, 400);
+  }
+}
+
+// Long kernels call functions for their expensive operations, short ones do not; the bits are the same.
+TEST(Images, FunctionsAndInlineAgree) {
+  std::vector<float> x(203), y(203, 0.5f);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) / 50 - 2;
+  std::string text;
+  CodegenOptions options;
+  options.llvm_ir = &text;
+  backends::codegen().compile(chain(200), backends::host_target(), options);
+  EXPECT_NE(text.find("call fastcc"), std::string::npos);
+  for (int operations : {60, 200}) {
+    check_kernel(chain(operations), {{bytes_of(x), bytes_of(y), random_elements(float32, 203, 1)}, {203}}, str(operations, " operations"));
+  }
+}
+
+TEST(Images, TextsForPeople) {
+  std::string ir, assembly;
+  CodegenOptions options;
+  options.llvm_ir = &ir;
+  options.assembly = &assembly;
+  backends::codegen().compile(chain(1), backends::x86_target(true), options);
+  EXPECT_NE(ir.find("fadd <16 x float>"), std::string::npos) << ir;
+  EXPECT_NE(assembly.find("vaddps"), std::string::npos) << assembly;
+  EXPECT_NE(assembly.find("%zmm"), std::string::npos) << assembly;
+  EXPECT_TRUE(backends::codegen_loaded());
+}
+
+// Contraction, reassociation and reciprocals only.
+TEST(Images, FastMath) {
+  const Kernel k = elementwise({float32, float32}, [](Builder& b, auto& in) {
+    return b.compute(Op::Add, float32, b.compute(Op::Multiply, float32, in[0], in[1]), in[1]);
+  });
+  std::string strict, fast;
+  CodegenOptions options;
+  options.assembly = &strict;
+  backends::codegen().compile(k, backends::x86_target(true), options);
+  options.assembly = &fast;
+  options.fast_math = true;
+  backends::codegen().compile(k, backends::x86_target(true), options);
+  EXPECT_EQ(strict.find("vfmadd"), std::string::npos);
+  EXPECT_NE(fast.find("vfmadd"), std::string::npos);
+}
+
+TEST(Images, CompileOnSeveralThreads) {
+  std::vector<std::thread> threads;
+  std::vector<std::vector<std::uint8_t>> images(4);
+  for (std::size_t t = 0; t < images.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int repeat = 0; repeat < 5; ++repeat) images[t] = backends::codegen().compile(chain(9), backends::host_target(), {}).bytes;
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (const auto& image : images) EXPECT_EQ(image, images[0]);
+}
+
+}  // namespace
+}  // namespace sinter::tests

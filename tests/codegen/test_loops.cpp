@@ -1,0 +1,239 @@
+// Kernels with several loops, carried values and computed addresses against the interpreter.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "codegen/kernels.h"
+
+namespace sinter::tests {
+namespace {
+
+std::vector<Dtype> numbers() { return {bool_, uint8, int16, int32, int64, float16, bfloat16, float32, float64, complex64}; }
+
+
+
+// y[r] = fold of x[r, :], rows in parallel.
+Kernel row_sum(Dtype t, int unroll, bool strided) {
+  Builder b;
+  b.buffer(t, false);
+  b.buffer(t, true);
+  const Ref rows = b.arg(), n = b.arg(), stride = b.arg(), step = b.arg();
+  const Ref none = b.constant(t, 0);
+  const Ref r = b.loop(LoopKind::Parallel, b.index(0), rows);
+  const Ref start = b.compute(Op::Multiply, int64, r, stride);
+  const Ref i = b.loop(LoopKind::Vector, b.index(0), n, unroll, 1024);
+  const Ref sum = b.carry(t, none);
+  const Ref at = strided ? b.compute(Op::Multiply, int64, i, step) : i;
+  b.next(sum, b.compute(Op::Add, t, sum, b.load(0, b.compute(Op::Add, int64, start, at))));
+  b.end();
+  b.store(1, r, b.combine(Op::Add, sum));
+  b.end();
+  b.kernel.name = str("row_sum_", t);
+  return std::move(b.kernel);
+}
+
+TEST(Loops, RowSums) {
+  for (Dtype t : numbers()) {
+    for (int unroll : {1, 4}) {
+      const Kernel k = row_sum(t, unroll, false);
+      for (int n : {0, 1, 5, 16, 31, 64, 65, 130}) {
+        check_kernel(k, {{random_elements(t, 3 * 131, 4), random_elements(t, 3, 5)}, {3, n, 131, 1}, {}, 3}, str("length ", n));
+      }
+    }
+  }
+}
+
+TEST(Loops, StridedRowSums) {
+  for (Dtype t : {uint8, float16, float32, float64, complex64}) {
+    const Kernel k = row_sum(t, 2, true);
+    for (int n : {1, 16, 40}) check_kernel(k, {{random_elements(t, 3 * 120, 4), random_elements(t, 3, 5)}, {3, n, 120, 3}, {}, 3}, str("length ", n));
+  }
+}
+
+// Sums of columns: a serial loop inside a vector loop.
+TEST(Loops, ColumnSums) {
+  for (Dtype t : numbers()) {
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(t, true);
+    const Ref rows = b.arg(), n = b.arg(), zero = b.index(0);
+    const Ref none = b.constant(t, 0);
+    const Ref c = b.loop(LoopKind::Vector, zero, n, 2);
+    const Ref r = b.loop(LoopKind::Serial, zero, rows);
+    const Ref sum = b.carry(t, none);
+    const Ref at = b.compute(Op::Add, int64, b.compute(Op::Multiply, int64, r, n), c);
+    b.next(sum, b.compute(Op::Add, t, sum, b.load(0, at)));
+    b.end();
+    b.store(1, c, sum);
+    b.end();
+    b.kernel.name = str("column_sum_", t);
+    for (int columns : {1, 8, 23, 40}) check_kernel(b.kernel, {{random_elements(t, 5 * 40, 4), random_elements(t, 40, 5)}, {5, columns}});
+    check_kernel(b.kernel, {{random_elements(t, 5 * 40, 4), random_elements(t, 40, 5)}, {0, 9}}, "no rows");
+  }
+}
+
+// Two vector loops and a serial one inside a parallel loop: the shape of softmax.
+TEST(Loops, RowsInSeveralPasses) {
+  Builder b;
+  b.buffer(float32, false);
+  b.buffer(float32, true);
+  const Ref rows = b.arg(), n = b.arg(), zero = b.index(0);
+  const Ref low = b.constant(float32, 0xff800000), none = b.constant(float32, 0);
+  const Ref r = b.loop(LoopKind::Parallel, zero, rows);
+  const Ref start = b.compute(Op::Multiply, int64, r, n);
+  Ref i = b.loop(LoopKind::Vector, zero, n, 2);
+  const Ref most = b.carry(float32, low);
+  b.next(most, b.compute(Op::Maximum, float32, most, b.load(0, b.compute(Op::Add, int64, start, i))));
+  b.end();
+  const Ref top = b.combine(Op::Maximum, most);
+  i = b.loop(LoopKind::Vector, zero, n, 4);
+  const Ref sum = b.carry(float32, none);
+  Ref at = b.compute(Op::Add, int64, start, i);
+  const Ref e = b.compute(Op::Exp, float32, b.compute(Op::Subtract, float32, b.load(0, at), top));
+  b.store(1, at, e);
+  b.next(sum, b.compute(Op::Add, float32, sum, e));
+  b.end();
+  const Ref total = b.combine(Op::Add, sum);
+  i = b.loop(LoopKind::Vector, zero, n, 1, 512);
+  at = b.compute(Op::Add, int64, start, i);
+  b.store(1, at, b.compute(Op::Divide, float32, b.load(1, at), total));
+  b.end();
+  b.end();
+  b.kernel.name = "softmax";
+  for (int length : {1, 13, 64, 100}) {
+    std::vector<float> x(5 * 100);
+    for (std::size_t v = 0; v < x.size(); ++v) x[v] = static_cast<float>(v * 37 % 101) / 10;
+    check_kernel(b.kernel, {{bytes_of(x), random_elements(float32, 500, 5)}, {5, length}, {}, 5}, str("length ", length));
+  }
+}
+
+// Arrays that end where memory ends.
+TEST(Loops, NothingBeyondTheEnd) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  auto* memory = static_cast<std::uint8_t*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(mprotect(memory + page, page, PROT_NONE), 0);
+  ASSERT_EQ(mprotect(memory + 3 * page, page, PROT_NONE), 0);
+  for (Dtype t : {uint8, int16, float32, float64, complex64}) {
+    for (int unroll : {1, 4}) {
+      const Kernel k = elementwise({t}, [&](Builder& b, auto& in) { return b.compute(Op::Add, t, in[0], in[0]); }, unroll);
+      for (const Target& target : targets()) {
+        for (std::size_t n = 1; n <= 70; ++n) {
+          const std::size_t bytes = n * static_cast<std::size_t>(size_of(t));
+          std::fill(memory + 2 * page, memory + 3 * page, 9);
+          std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(memory + page - bytes), reinterpret_cast<std::uint64_t>(memory + 3 * page - bytes), n};
+          image_of(k, target).entry()(0, 1, block);
+          EXPECT_EQ(std::count(memory + 2 * page, memory + 3 * page - bytes, 9), static_cast<std::ptrdiff_t>(page - bytes));
+        }
+      }
+    }
+  }
+  munmap(memory, 4 * page);
+}
+
+// A running value of a serial loop that is the same in all lanes, fed by folds.
+TEST(Loops, SerialLoopAroundVectorLoop) {
+  Builder b;
+  b.buffer(float64, false);
+  b.buffer(float64, true);
+  const Ref rows = b.arg(), n = b.arg(), zero = b.index(0), none = b.constant(float64, 0);
+  const Ref r = b.loop(LoopKind::Serial, zero, rows);
+  const Ref running = b.carry(float64, none);
+  const Ref count = b.carry(int64, zero);
+  const Ref start = b.compute(Op::Multiply, int64, r, n);
+  const Ref i = b.loop(LoopKind::Vector, zero, n, 2);
+  const Ref sum = b.carry(float64, none);
+  b.next(sum, b.compute(Op::Add, float64, sum, b.compute(Op::Multiply, float64, b.load(0, b.compute(Op::Add, int64, start, i)), running)));
+  b.end();
+  b.next(running, b.compute(Op::Add, float64, b.constant(float64, 0x3ff0000000000000), b.combine(Op::Add, sum)));
+  b.next(count, b.compute(Op::Add, int64, count, n));
+  b.end();
+  b.store(1, zero, running);
+  b.store(1, b.index(1), b.cast(count, float64));
+  std::vector<double> x(6 * 21);
+  for (std::size_t v = 0; v < x.size(); ++v) x[v] = static_cast<double>(v % 7) / 64;
+  check_kernel(b.kernel, {{bytes_of(x), random_elements(float64, 2, 5)}, {6, 21}});
+}
+
+TEST(Loops, ReversedStridedAndBroadcast) {
+  for (Dtype t : {bool_, uint8, int16, bfloat16, float32, int64, complex64}) {
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(t, true);
+    const Ref n = b.arg(), step = b.arg(), offset = b.arg(), out = b.arg();
+    const Ref i = b.loop(LoopKind::Vector, b.index(0), n, 2);
+    const Ref from = b.compute(Op::Add, int64, offset, b.compute(Op::Multiply, int64, step, i));
+    b.store(1, b.compute(Op::Multiply, int64, i, out), b.load(0, from));
+    b.end();
+    b.kernel.name = str("strided_copy_", t);
+    for (int length : {1, 15, 16, 50}) {
+      for (int s : {-1, 0, 1, 2}) {
+        check_kernel(b.kernel, {{random_elements(t, 150, 4), random_elements(t, 150, 5)}, {length, s, s < 0 ? length - 1 : 3, 2}}, str("step ", s));
+      }
+    }
+  }
+}
+
+// out[i] = x[index[i]], and the index itself as a value.
+TEST(Loops, Gather) {
+  for (Dtype t : {uint8, float16, float32, float64, complex64}) {
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(int32, false);
+    b.buffer(t, true);
+    b.buffer(float32, true);
+    const Ref n = b.arg();
+    const Ref i = b.loop(LoopKind::Vector, b.index(0), n, 2);
+    b.store(2, i, b.load(0, b.cast(b.load(1, i), int64)));
+    b.store(3, i, b.cast(b.compute(Op::Subtract, int64, b.index(7), b.compute(Op::Multiply, int64, i, i)), float32));
+    b.end();
+    b.kernel.name = str("gather_", t);
+    for (int length : {1, 17, 45}) {
+      std::vector<std::int32_t> index(45);
+      for (std::size_t v = 0; v < index.size(); ++v) index[v] = static_cast<std::int32_t>(v * 29 % 60);
+      check_kernel(b.kernel, {{random_elements(t, 60, 4), bytes_of(index), random_elements(t, 45, 5), random_elements(float32, 45, 5)}, {length}});
+    }
+  }
+}
+
+// out[index[i]] = x[i].
+TEST(Loops, Scatter) {
+  for (Dtype t : {uint8, float32, float64}) {
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(int64, false);
+    b.buffer(t, true);
+    const Ref n = b.arg();
+    const Ref i = b.loop(LoopKind::Vector, b.index(0), n, 2);
+    b.store(2, b.load(1, i), b.load(0, i));
+    b.end();
+    b.kernel.name = str("scatter_", t);
+    for (int length : {1, 17, 45}) {
+      std::vector<std::int64_t> index(45);
+      for (std::size_t v = 0; v < index.size(); ++v) index[v] = static_cast<std::int64_t>(v * 29 % 61);
+      check_kernel(b.kernel, {{random_elements(t, 45, 4), bytes_of(index), random_elements(t, 61, 5)}, {length}});
+    }
+  }
+}
+
+// Stores inside a loop that carries partials: padding lanes differ from lane 0 and must not be written.
+TEST(Loops, StoreOfACarriedValue) {
+  for (Dtype t : {uint8, float32}) {
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(t, true);
+    b.buffer(t, true);
+    const Ref n = b.arg(), none = b.constant(t, 0);
+    const Ref i = b.loop(LoopKind::Vector, b.index(0), n, 2);
+    const Ref sum = b.carry(t, none);
+    const Ref next = b.compute(Op::Add, t, sum, b.load(0, i));
+    b.store(1, i, next);
+    b.store(2, b.compute(Op::Multiply, int64, i, b.index(2)), next);
+    b.next(sum, next);
+    b.end();
+    b.kernel.name = str("running_", t);
+    for (int length : {1, 17, 45, 70}) check_kernel(b.kernel, {{random_elements(t, 140, 4), random_elements(t, 140, 5), random_elements(t, 140, 6)}, {length}});
+  }
+}
+
+}  // namespace
+}  // namespace sinter::tests

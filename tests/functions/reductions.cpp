@@ -1,0 +1,41 @@
+// Reductions: expression and result, as MLX and NumPy print it.
+#include "functions/cases.h"
+
+namespace {
+
+TEST(Functions, reductions) {
+  const Samples s;
+  const auto& [m, f, v, w, t3, b, u8, i8, h, c, nan] = s;
+  run({
+      CASE("array(21, dtype=int32)", sum(m)),
+      CASE("array([5, 7, 9], dtype=int32)", sum(m, 0)),
+      CASE("array([6, 15], dtype=int32)", sum(m, -1)),
+      CASE("array([[21]], dtype=int32)", sum(m, {0, 1}, true)),
+      CASE("array([60, 92, 124], dtype=int32)", sum(t3, {0, 2})),
+      CASE("array(2, dtype=int32)", sum(b)),
+      CASE("array(300, dtype=uint32)", sum(u8)),
+      CASE("array(200, dtype=int32)", sum(i8)),
+      CASE("array([6, 120], dtype=int32)", prod(m, 1)),
+      CASE("array(3.5, dtype=float32)", mean(m)),
+      CASE("array([[2.5, 3.5, 4.5]], dtype=float32)", mean(m, 0, true)),
+      CASE("array(2.91667, dtype=float32)", var(m)),
+      CASE("array([1, 1], dtype=float32)", var(m, 1, false, 1)),
+      CASE("array(2.01168, dtype=float32)", sinter::std(f)),
+      CASE("array([2.32289], dtype=float32)", f.std({}, true, 1)),
+      CASE("array([20, 21, 22, 23], dtype=int32)", max(t3, {0, 1})),
+      CASE("array([[0, 4, 8],\n       [12, 16, 20]], dtype=int32)", min(t3, -1)),
+      CASE("array(3, dtype=uint32)", argmax(f)),
+      CASE("array([[0, 0, 0]], dtype=uint32)", argmin(m, 0, true)),
+      CASE("array(23, dtype=uint32)", argmax(t3)),
+      CASE("array(false, dtype=bool)", all(b)),
+      CASE("array(true, dtype=bool)", any(b)),
+      CASE("array([true, true, true], dtype=bool)", all(m, 0)),
+      CASE("array([false, true], dtype=bool)", any(m > 5, 1)),
+      CASE("array(3.26949, dtype=float32)", logsumexp(f)),
+      CASE("array([[2.31326],\n       [4.31326]], dtype=float32)", logsumexp(w, 1, true)),
+      CASE("array([[0.268941, 0.731059],\n       [0.268941, 0.731059]], dtype=float32)", softmax(w, -1)),
+      CASE("array([0.170419, 0.00312134, 0.0626937, 0.763766], dtype=float32)", softmax(f)),
+  });
+}
+
+}  // namespace
