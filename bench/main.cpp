@@ -63,21 +63,23 @@ void measure(const Row& row, double budget_ms) {
   double peak_mb = static_cast<double>(sinter::peak_memory()) / 1e6;
   work.regular(), copy();
 
-  std::vector<double> regular, compiled, copies, nontemporal;
-  auto repeat = [&](std::vector<double>& times, auto& f) {
-    times.push_back(time_ms([&] {
-                      for (int i = 0; i < row.calls; ++i) f();
-                    }) /
-                    row.calls);
+  auto calls = [&](const std::function<void()>& f) {
+    return [&row, &f] {
+      for (int i = 0; i < row.calls; ++i) f();
+    };
   };
-  for (double start = now_ms(); compiled.size() < 7 || (now_ms() - start < budget_ms && compiled.size() < 200);) {
-    copies.push_back(time_ms(copy));
-    repeat(compiled, work.compiled);
-    copies.push_back(time_ms(copy));
-    repeat(regular, work.regular);
-    nontemporal.push_back(time_ms([&] { memory.copy_nontemporal(); }));
+  const std::function<void()> turns[] = {copy, calls(work.compiled), calls(work.regular), [&] { memory.copy_nontemporal(); }};
+  std::vector<double> times[4];
+  // Each round starts with another one: what runs after a pause, or after a loop that leaves the caches full, is not always the same.
+  std::size_t round = 0;
+  for (double start = now_ms(); round < 8 || (now_ms() - start < budget_ms && round < 200); ++round) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      std::size_t turn = (round * 3 + i) % 4;
+      times[turn].push_back(time_ms(turns[turn]));
+    }
   }
-  std::printf("%.6f %.6f %.6f %.6f %.1f\n", median(regular), median(compiled), median(copies), median(nontemporal), peak_mb);
+  std::printf("%.6f %.6f %.6f %.6f %.1f\n", median(times[2]) / row.calls, median(times[1]) / row.calls, median(times[0]), median(times[3]),
+              peak_mb);
 }
 
 // ---- in the parent -------------------------------------------------------------------------------------------------------------------
@@ -126,22 +128,33 @@ std::optional<Result> measure_row(const Row& row, int threads, const Options& op
   return r;
 }
 
+// The copy tells nothing about a workload whose bytes fit into a cache.
+bool memory_bound(const Row& row) { return row.bytes() > 4'000'000; }
+
+template <class... A>
+std::string text(const char* format, A... values) {
+  char line[512];
+  std::snprintf(line, sizeof line, format, values...);
+  return line;
+}
+
 void print_json(const Row& row, int threads, const Result& r) {
+  std::string roofline = memory_bound(row) ? text("%.3f", r.copy / r.compiled) : "null";
   std::printf(
-      "{\"work\":\"%s\",\"device\":\"cpu\",\"threads\":%d,\"regular_ms\":%.4f,\"compiled_ms\":%.4f,\"speedup\":%.2f,\"roofline\":%.3f,"
+      "{\"work\":\"%s\",\"device\":\"cpu\",\"threads\":%d,\"regular_ms\":%.4f,\"compiled_ms\":%.4f,\"speedup\":%.2f,\"roofline\":%s,"
       "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f}\n",
-      row.name, threads, r.regular, r.compiled, r.regular / r.compiled, r.copy / r.compiled, r.first, r.cached_first, r.compiled * 1e3,
+      row.name, threads, r.regular, r.compiled, r.regular / r.compiled, roofline.c_str(), r.first, r.cached_first, r.compiled * 1e3,
       r.peak_mb);
   std::fflush(stdout);
 }
 
 std::string table_line(const Row& row, int threads, const Result& r) {
   auto rate = [&](double ms) { return static_cast<double>(row.bytes()) / 1e6 / ms; };
-  char line[256];
-  std::snprintf(line, sizeof line, "%-14s %7d %11.4f %11.4f %8.2f %9.3f %7.1f %7.1f %7.1f %10.1f %10.1f %8.0f", row.name, threads,
-                r.regular, r.compiled, r.regular / r.compiled, r.copy / r.compiled, rate(r.compiled), rate(r.copy), rate(r.nontemporal),
-                r.first, r.cached_first, r.peak_mb);
-  return line;
+  std::string memory = memory_bound(row)
+                           ? text("%9.3f %7.1f %7.1f %7.1f", r.copy / r.compiled, rate(r.compiled), rate(r.copy), rate(r.nontemporal))
+                           : std::string(33, ' ');
+  return text("%-14s %7d %11.4f %11.4f %8.2f %s %10.1f %10.1f %8.1f", row.name, threads, r.regular, r.compiled, r.regular / r.compiled,
+              memory.c_str(), r.first, r.cached_first, r.peak_mb);
 }
 
 void print_table(const std::vector<std::string>& lines) {

@@ -107,7 +107,8 @@ class SINTER_API Array {
   Array() noexcept = default;
   Array(const Array& o) noexcept : value_(o.value_) {
     if (value_) detail::retain(value_);
-    if (detail::copy_recorder) [[unlikely]] detail::record_copy(detail::copy_recorder, value_);
+    if (detail::copy_recorder) [[unlikely]]
+      detail::record_copy(detail::copy_recorder, value_);
   }
   Array(Array&& o) noexcept : value_(std::exchange(o.value_, nullptr)) {}
   Array& operator=(Array o) noexcept {

@@ -9,7 +9,7 @@
 
 namespace sinter {
 
-// ---- elementwise: those of elementwise.h, one a line of the library's table, and these ---------------------------------------------------
+// ---- elementwise: those of elementwise.h, one a line of the library's table, and these ----------------------------------------------
 // Operands broadcast as in NumPy and promote as promote_types says; scalars are weak. Floating functions turn integers into float32.
 
 /// Rounds to `decimals` digits after the point (before it, if negative), halves to even.
@@ -33,7 +33,7 @@ SINTER_API Array leaky_relu(const Operand& x);  // slope 0.01
 /// the imaginary part, to bool is "differs from 0".
 SINTER_API Array astype(const Operand& x, Dtype t);
 
-// ---- dtypes ------------------------------------------------------------------------------------------------------------------------------
+// ---- dtypes -------------------------------------------------------------------------------------------------------------------------
 /// The dtype to which these operands promote; scalars are weak.
 SINTER_API Dtype result_type(std::initializer_list<Operand> operands);
 /// Groups of dtypes, as in NumPy: generic holds all, number all but bool, inexact floating and complex.
@@ -44,8 +44,8 @@ struct finfo {
   SINTER_API explicit finfo(Dtype t);
   Dtype dtype;
   int bits;
-  double min, max;         // lowest and highest finite number
-  double eps;              // from 1 to the next number
+  double min, max;  // lowest and highest finite number
+  double eps;       // from 1 to the next number
   double smallest_normal;
 };
 /// Limits of an integer dtype. DtypeError for others.
@@ -57,7 +57,7 @@ struct iinfo {
   std::uint64_t max;
 };
 
-// ---- creation ----------------------------------------------------------------------------------------------------------------------------
+// ---- creation -----------------------------------------------------------------------------------------------------------------------
 SINTER_API Array zeros(const Shape& shape, Dtype t = float32);
 SINTER_API Array ones(const Shape& shape, Dtype t = float32);
 /// `value` broadcast to `shape`; without a dtype the value's own.
@@ -86,7 +86,7 @@ SINTER_API Array hanning(Dim n);
 SINTER_API Array blackman(Dim n);
 SINTER_API Array bartlett(Dim n);
 
-// ---- shape and views -----------------------------------------------------------------------------------------------------------------------
+// ---- shape and views ----------------------------------------------------------------------------------------------------------------
 /// One size may be -1: what is left.
 SINTER_API Array reshape(const Array& x, const Shape& shape);
 /// Joins the axes from start_axis to end_axis, both included.
@@ -130,7 +130,7 @@ SINTER_API Array pad(const Array& x, const std::vector<std::pair<Dim, Dim>>& wid
 SINTER_API Array pad(const Array& x, const std::pair<Dim, Dim>& widths, const Operand& value = 0);
 SINTER_API Array pad(const Array& x, Dim width, const Operand& value = 0);
 
-// ---- indexing ------------------------------------------------------------------------------------------------------------------------------
+// ---- indexing -----------------------------------------------------------------------------------------------------------------------
 /// Elements at `indices` along `axis` (of x flattened, without one); the result has the indices' shape in place of the axis. In an index
 /// array negative numbers count from the end and others are clamped; a C++ number out of range is an IndexError.
 SINTER_API Array take(const Array& x, const Operand& indices, std::optional<int> axis = {});
@@ -139,7 +139,7 @@ SINTER_API Array take_along_axis(const Array& x, const Array& indices, int axis)
 /// A new last axis of size num_classes: 1 at the index, 0 elsewhere and for an index out of range.
 SINTER_API Array one_hot(const Array& indices, Dim num_classes, Dtype t = float32);
 
-// ---- reductions ----------------------------------------------------------------------------------------------------------------------------
+// ---- reductions ---------------------------------------------------------------------------------------------------------------------
 // Over the given axes, or all. keepdims leaves them with size 1. Halves accumulate in float32 and round once.
 /// bool and small integers add and multiply as int32, or uint32 for uint8 and uint16. Empty: 0 and 1.
 SINTER_API Array sum(const Array& x, const Axes& axes = {}, bool keepdims = false);
@@ -162,7 +162,7 @@ SINTER_API Array logsumexp(const Array& x, const Axes& axes = {}, bool keepdims 
 SINTER_API Array softmax(const Array& x, const Axes& axes = {});
 SINTER_API Array log_softmax(const Array& x, const Axes& axes = {});
 
-// ---- products ------------------------------------------------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------------------------------------------------------
 /// Matrix product of the last two axes; the others broadcast. A 1-d operand is a row on the left, a column on the right.
 SINTER_API Array matmul(const Array& a, const Array& b);
 /// beta * c + alpha * (a x b). With alpha = beta = 1 one operation, which rounds halves once.

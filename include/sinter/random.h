@@ -15,8 +15,9 @@ SINTER_API Array split(const Array& key, Dim n = 2);
 SINTER_API void seed(std::uint64_t seed);
 /// Uniform integers of `width` bytes: uint8, uint16 or uint32.
 SINTER_API Array bits(const Shape& shape, int width = 4, const std::optional<Array>& key = {});
-/// Uniform in [low, high): shapes of low and high broadcast to `shape`. DtypeError unless floating.
-SINTER_API Array uniform(const Operand& low, const Operand& high, const Shape& shape, Dtype t = float32, const std::optional<Array>& key = {});
+/// Uniform in [low, high), from 32 random bits; shapes of low and high broadcast to `shape`. DtypeError unless floating.
+SINTER_API Array uniform(const Operand& low, const Operand& high, const Shape& shape, Dtype t = float32,
+                         const std::optional<Array>& key = {});
 /// Uniform in [0, 1).
 SINTER_API Array uniform(const Shape& shape, Dtype t = float32, const std::optional<Array>& key = {});
 /// Gaussian with mean `loc` and standard deviation `scale`. DtypeError unless floating.

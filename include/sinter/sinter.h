@@ -1,6 +1,9 @@
 // Everything.
 #pragma once
+#include <iostream>
+
 #include "sinter/array.h"
+#include "sinter/compile.h"
 #include "sinter/functions.h"
 #include "sinter/io.h"
 #include "sinter/memory.h"

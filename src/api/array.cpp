@@ -37,7 +37,8 @@ Array::Array(std::shared_ptr<void> owner, Dtype t, const Shape& shape) {
 
 const Shape& Array::sized(const Shape& shape, std::size_t n) {
   api::check_sizes("Array", shape, Dtype::uint8);
-  if (shape.product() != n) throw ShapeError(str("Array: the number of elements does not fit the shape; got ", n, " for ", shape, "; give ", shape.product()));
+  if (shape.product() != n)
+    throw ShapeError(str("Array: the number of elements does not fit the shape; got ", n, " for ", shape, "; give ", shape.product()));
   return shape;
 }
 
@@ -79,7 +80,8 @@ void Array::copy_out(void* out, Dtype t, const char* what) const {
 
 const void* Array::elements(Dtype t) const {
   detail::Value& v = value_of(*this, "data");
-  if (v.dtype != t) throw DtypeError(str("data: the type is not the array's; got ", t, " for ", v.dtype, "; use data of its type, or astype first"));
+  if (v.dtype != t)
+    throw DtypeError(str("data: the type is not the array's; got ", t, " for ", v.dtype, "; use data of its type, or astype first"));
   engine::evaluate({this, 1}, "data");
   const Array rows = engine::contiguous(*this);
   if (rows.get() == value_) return first_element(rows);
@@ -92,7 +94,8 @@ const void* Array::elements(Dtype t) const {
 Array::operator bool() const {
   const detail::Value& v = value_of(*this, "bool");
   if (v.shape.product() != 1) {
-    throw ShapeError(str("bool: an array without exactly one element is neither true nor false; got shape ", v.shape, "; use all() or any()"));
+    throw ShapeError(
+        str("bool: an array without exactly one element is neither true nor false; got shape ", v.shape, "; use all() or any()"));
   }
   engine::evaluate({this, 1}, "bool");
   bool result = false;

@@ -19,7 +19,8 @@ std::uint64_t convert_word(Dtype from, Dtype to, std::uint64_t word) {
 }
 
 std::uint64_t complex_word(double real, double imag) {
-  return std::bit_cast<std::uint32_t>(static_cast<float>(real)) | std::uint64_t{std::bit_cast<std::uint32_t>(static_cast<float>(imag))} << 32;
+  return std::bit_cast<std::uint32_t>(static_cast<float>(real)) | std::uint64_t{std::bit_cast<std::uint32_t>(static_cast<float>(imag))}
+                                                                      << 32;
 }
 
 // The classes among which a scalar's kind is compared: signed and unsigned integers are one.
@@ -43,7 +44,9 @@ int rank(Dtype t) {
 std::uint64_t encode(const Number& v, Dtype t) {
   const Dtype own = v.dtype();
   if (is_complex(own)) return t == own ? complex_word(v.real(), v.imag()) : convert_word(own, t, complex_word(v.real(), v.imag()));
-  if (t == Dtype::float32) return std::bit_cast<std::uint32_t>(is_floating(own) || is_signed(own) ? static_cast<float>(v.real()) : static_cast<float>(v.integer()));
+  if (t == Dtype::float32)
+    return std::bit_cast<std::uint32_t>(is_floating(own) || is_signed(own) ? static_cast<float>(v.real())
+                                                                           : static_cast<float>(v.integer()));
   if (t == Dtype::float64) return std::bit_cast<std::uint64_t>(v.real());
   if (is_complex(t)) return complex_word(v.real(), 0);
   if (is_floating(own)) return convert_word(Dtype::float64, t, std::bit_cast<std::uint64_t>(v.real()));
@@ -83,10 +86,12 @@ void convert(const void* source, Dtype from, void* target, Dtype to, std::int64_
   }
 }
 
-std::vector<Dtype> operand_types(std::span<const Operand* const> operands) {
+std::vector<Dtype> operand_types(const char* what, std::span<const Operand* const> operands) {
   std::optional<Dtype> arrays;
   for (const Operand* o : operands) {
-    if (o->array() != nullptr) arrays = arrays ? promote_types(*arrays, o->array()->dtype()) : o->array()->dtype();
+    if (o->array() == nullptr) continue;
+    const Dtype own = engine::value_of(*o->array(), what).dtype;
+    arrays = arrays ? promote_types(*arrays, own) : own;
   }
   std::vector<Dtype> types;
   for (const Operand* o : operands) {
@@ -113,7 +118,7 @@ Array elementwise(Op op, std::initializer_list<const Operand*> operands) {
 
   // The condition of `where` does not take part in promotion.
   const std::size_t first = ops::info(op).rule == ops::Rule::Where ? 1 : 0;
-  std::vector<Dtype> types = operand_types(all.subspan(first));
+  std::vector<Dtype> types = operand_types(what, all.subspan(first));
   if (first == 1) types.insert(types.begin(), Dtype::bool_);
   const ops::ElementwiseType t = ops::elementwise_type(op, types);
 
@@ -154,7 +159,8 @@ std::vector<int> axes_of(const char* what, const Axes& axes, const Shape& shape)
   for (int a : axes.list()) result.push_back(axis_of(what, a, shape));
   std::sort(result.begin(), result.end());
   const auto twice = std::adjacent_find(result.begin(), result.end());
-  if (twice != result.end()) throw ShapeError(str(what, ": an axis is given twice; got axis ", *twice, " for shape ", shape, "; give each axis once"));
+  if (twice != result.end())
+    throw ShapeError(str(what, ": an axis is given twice; got axis ", *twice, " for shape ", shape, "; give each axis once"));
   return result;
 }
 
@@ -179,7 +185,8 @@ Shape fill_size(const char* what, const Shape& shape, std::int64_t n, const Shap
     if (d == -1 && unknown < 0) {
       unknown = static_cast<int>(i);
     } else if (d < 0) {
-      throw ShapeError(str(what, d == -1 ? ": more than one size is -1; got " : ": a size is negative; got ", shape, "; use sizes of 0 or more, and -1 once at most"));
+      throw ShapeError(str(what, d == -1 ? ": more than one size is -1; got " : ": a size is negative; got ", shape,
+                           "; use sizes of 0 or more, and -1 once at most"));
     } else {
       fits &= d == 0 || !__builtin_mul_overflow(known, d, &known);
       if (d == 0) known = 0;
@@ -213,6 +220,7 @@ Shape broadcast_shapes(const char* what, std::span<const Shape> shapes) {
       throw ShapeError(str(what, ": shapes cannot be broadcast; got ", list, "; make the axes equal or 1"));
     }
   }
+  check_sizes(what, result, Dtype::float64);  // whatever the dtype: 2^60 elements fit no memory
   return result;
 }
 
@@ -253,8 +261,10 @@ Shape without_axes(const Shape& shape, const std::vector<int>& axes, bool keepdi
   Shape result;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const bool folded = std::binary_search(axes.begin(), axes.end(), static_cast<int>(i));
-    if (!folded) result.push_back(shape[i]);
-    else if (keepdims) result.push_back(1);
+    if (!folded)
+      result.push_back(shape[i]);
+    else if (keepdims)
+      result.push_back(1);
   }
   return result;
 }

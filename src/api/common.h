@@ -13,7 +13,7 @@ namespace sinter::api {
 
 using ops::Op;
 
-// ---- scalars -------------------------------------------------------------------------------------------------------------------------------
+// ---- scalars ------------------------------------------------------------------------------------------------------------------------
 /// The bits of v stored as t: integers wrap, floats round to nearest; the conversions of astype.
 std::uint64_t encode(const Number& v, Dtype t);
 /// A 0-d constant.
@@ -25,11 +25,11 @@ Array to_array(const Operand& o, const char* what);
 void convert(const void* source, Dtype from, void* target, Dtype to, std::int64_t n);
 
 /// The dtype of each operand once scalars have taken the arrays' (scalars alone: their own).
-std::vector<Dtype> operand_types(std::span<const Operand* const> operands);
+std::vector<Dtype> operand_types(const char* what, std::span<const Operand* const> operands);
 /// An elementwise operation on operands: scalars resolved, promoted, broadcast.
 Array elementwise(Op op, std::initializer_list<const Operand*> operands);
 
-// ---- axes and shapes -----------------------------------------------------------------------------------------------------------------------
+// ---- axes and shapes ----------------------------------------------------------------------------------------------------------------
 /// The axis counted from 0. ShapeError `<what>: axis out of range; got 2 for shape (2,3); use -2 to 1`.
 int axis_of(const char* what, int axis, const Shape& shape);
 /// Ascending, each once; all of them when `axes` says so.

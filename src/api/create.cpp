@@ -18,20 +18,25 @@ Array ramp(const Number& start, const Number& step, std::int64_t n, Dtype t) {
 }
 
 [[noreturn]] void arange_error(const char* wrong, const Number& start, const Number& stop, const Number& step) {
-  throw Error(str("arange: ", wrong, "; got start ", start.real(), ", stop ", stop.real(), ", step ", step.real(), "; use real, finite numbers and a step that is not 0"));
+  throw Error(str("arange: ", wrong, "; got start ", start.real(), ", stop ", stop.real(), ", step ", step.real(),
+                  "; use real, finite numbers and a step that is not 0"));
 }
 
 // Steps from start to stop, rounded up.
 std::int64_t count(const Number& start, const Number& stop, const Number& step) {
-  if (is_complex(start.dtype()) || is_complex(stop.dtype()) || is_complex(step.dtype())) arange_error("an argument is complex", start, stop, step);
-  if (!std::isfinite(start.real()) || !std::isfinite(stop.real()) || !std::isfinite(step.real())) arange_error("an argument is not finite", start, stop, step);
+  if (is_complex(start.dtype()) || is_complex(stop.dtype()) || is_complex(step.dtype()))
+    arange_error("an argument is complex", start, stop, step);
+  if (!std::isfinite(start.real()) || !std::isfinite(stop.real()) || !std::isfinite(step.real()))
+    arange_error("an argument is not finite", start, stop, step);
   if (step.real() == 0) arange_error("the step is 0", start, stop, step);
   if (is_floating(start.dtype()) || is_floating(stop.dtype()) || is_floating(step.dtype())) {
     const double n = std::ceil((stop.real() - start.real()) / step.real());
     if (!(n < 0x1p62)) arange_error("there would be too many elements", start, stop, step);
     return n > 0 ? static_cast<std::int64_t>(n) : 0;
   }
-  auto wide = [](const Number& v) { return is_signed(v.dtype()) ? static_cast<__int128>(static_cast<std::int64_t>(v.integer())) : static_cast<__int128>(v.integer()); };
+  auto wide = [](const Number& v) {
+    return is_signed(v.dtype()) ? static_cast<__int128>(static_cast<std::int64_t>(v.integer())) : static_cast<__int128>(v.integer());
+  };
   __int128 span = wide(stop) - wide(start), by = wide(step);
   if (by < 0) span = -span, by = -by;
   const __int128 n = span <= 0 ? 0 : (span + by - 1) / by;
@@ -40,7 +45,9 @@ std::int64_t count(const Number& start, const Number& stop, const Number& step) 
 }
 
 // int32 or wider for integers: arange(uint8_t(3)) counts as arange(3) does.
-Dtype ramp_type(const Number& v) { return kind(v.dtype()) == Kind::Bool || size_of(v.dtype()) < 4 ? (is_floating(v.dtype()) ? v.dtype() : Dtype::int32) : v.dtype(); }
+Dtype ramp_type(const Number& v) {
+  return kind(v.dtype()) == Kind::Bool || size_of(v.dtype()) < 4 ? (is_floating(v.dtype()) ? v.dtype() : Dtype::int32) : v.dtype();
+}
 
 // a0 - a1 cos(2 pi i / (n - 1)) + a2 cos(4 pi i / (n - 1)).
 Array cosine_window(const char* what, Dim n, double a0, double a1, double a2) {
@@ -61,7 +68,8 @@ Array full(const Shape& shape, const Operand& value, std::optional<Dtype> t) {
   api::check_sizes("full", shape, t.value_or(v.dtype()));
   const Shape both[] = {v.shape(), shape};
   if (!(api::broadcast_shapes("full", both) == shape)) {
-    throw ShapeError(str("full: the value does not broadcast to the shape; got ", v.shape(), " and ", shape, "; make the value's axes equal or 1"));
+    throw ShapeError(
+        str("full: the value does not broadcast to the shape; got ", v.shape(), " and ", shape, "; make the value's axes equal or 1"));
   }
   return engine::broadcast(engine::cast(v, t.value_or(v.dtype())), shape);
 }

@@ -11,7 +11,7 @@ Dtype result_type(std::initializer_list<Operand> operands) {
   for (const Operand& o : operands) all.push_back(&o);
   Dtype result{};
   bool first = true;
-  for (Dtype t : api::operand_types(all)) {
+  for (Dtype t : api::operand_types("result_type", all)) {
     result = first ? t : promote_types(result, t);
     first = false;
   }

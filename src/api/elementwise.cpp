@@ -90,7 +90,9 @@ Array nan_to_num(const Operand& operand, double nan, std::optional<double> posin
 
 Array isclose(const Operand& a, const Operand& b, double rtol, double atol, bool equal_nan) {
   // Integers are compared as float64, for unsigned differences would wrap.
-  const Dtype t = result_type({a, b});
+  const Operand* const operands[] = {&a, &b};
+  const std::vector<Dtype> types = api::operand_types("isclose", operands);
+  const Dtype t = promote_types(types[0], types[1]);
   const Dtype compute = is_floating(t) || is_complex(t) ? t : Dtype::float64;
   const Array x = astype(a, compute), y = astype(b, compute);
   Array close = less_equal(abs(x - y), atol + rtol * abs(y)) && isfinite(y);

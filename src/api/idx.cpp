@@ -37,7 +37,8 @@ class File {
       const int got = gzread(file_, to + done, static_cast<unsigned>(std::min<std::size_t>(n - done, 1u << 20)));
       int code = 0;
       const char* text = gzerror(file_, &code);
-      if (got < 0 || (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)) fail("the data are damaged", std::string(text) + " in ", "get the file again");
+      if (got < 0 || (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR))
+        fail("the data are damaged", std::string(text) + " in ", "get the file again");
       if (got == 0) break;
       done += static_cast<std::size_t>(got);
     }
@@ -67,7 +68,8 @@ Array load_idx(const std::string& path) {
   if (word[0] != 0 || word[1] != 0 || type == std::end(kTypes)) {
     char magic[9];
     std::snprintf(magic, sizeof magic, "%02x%02x%02x%02x", word[0], word[1], word[2], word[3]);
-    file.fail("not an IDX file", str("magic ", magic, " in "), "give a file whose magic is 0000, a type (08, 09, 0b to 0e) and the number of axes");
+    file.fail("not an IDX file", str("magic ", magic, " in "),
+              "give a file whose magic is 0000, a type (08, 09, 0b to 0e) and the number of axes");
   }
   Shape shape;
   const int axes = word[3];
@@ -93,10 +95,12 @@ Array load_idx(const std::string& path) {
     if (got < want) file.fail("the data are truncated", str(at, " of ", total, " bytes in "), "get the file again");
   }
   unsigned char extra = 0;
-  if (file.read(&extra, 1) != 0) file.fail("there are data after the last element", str("more than ", total, " bytes for shape ", shape, " in "), "get the file again");
+  if (file.read(&extra, 1) != 0)
+    file.fail("there are data after the last element", str("more than ", total, " bytes for shape ", shape, " in "), "get the file again");
 
   if (width > 1) {
-    for (std::size_t i = 0; i < total; i += width) std::reverse(data.begin() + static_cast<std::ptrdiff_t>(i), data.begin() + static_cast<std::ptrdiff_t>(i + width));
+    for (std::size_t i = 0; i < total; i += width)
+      std::reverse(data.begin() + static_cast<std::ptrdiff_t>(i), data.begin() + static_cast<std::ptrdiff_t>(i + width));
   }
   runtime::BufferRef buffer = runtime::allocate(total);
   if (total > 0) std::memcpy(buffer.data(), data.data(), total);

@@ -23,8 +23,10 @@ class Printer {
 
   std::string print() {
     text_ = "array(";
-    if (x_.ndim() == 0) element(0);
-    else axis(0, 0, x_.size());
+    if (x_.ndim() == 0)
+      element(0);
+    else
+      axis(0, 0, x_.size());
     return text_ + ", dtype=" + name(x_.dtype()) + ")";
   }
 
@@ -57,7 +59,8 @@ class Printer {
     } else if (is_integer(t)) {
       std::uint64_t v = 0;
       api::convert(at, t, &v, is_signed(t) ? Dtype::int64 : Dtype::uint64, 1);
-      const auto end = is_signed(t) ? std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(v)) : std::to_chars(digits, digits + sizeof digits, v);
+      const auto end = is_signed(t) ? std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(v))
+                                    : std::to_chars(digits, digits + sizeof digits, v);
       text_.append(digits, end.ptr);
     } else if (is_complex(t)) {
       const float* parts = static_cast<const float*>(at);
@@ -92,8 +95,8 @@ class Printer {
 
 void set_printoptions(const PrintOptions& o) {
   if (o.precision < 1 || o.precision > 100 || o.threshold < 0 || o.edgeitems < 0) {
-    throw Error(str("set_printoptions: an option is out of range; got precision ", o.precision, ", threshold ", o.threshold, ", edgeitems ", o.edgeitems,
-                    "; use a precision of 1 to 100, and 0 or more for the others"));
+    throw Error(str("set_printoptions: an option is out of range; got precision ", o.precision, ", threshold ", o.threshold, ", edgeitems ",
+                    o.edgeitems, "; use a precision of 1 to 100, and 0 or more for the others"));
   }
   std::lock_guard lock(options_mutex);
   options = o;

@@ -19,7 +19,9 @@ Product prepare(const char* what, const Array& left, const Array& right) {
   if (sa.empty() || sb.empty()) throw ShapeError(str(what, ": an operand is 0-d; got ", sa, " and ", sb, "; use multiply"));
   const Dtype t = promote_types(left.dtype(), right.dtype());
   if (t == Dtype::bool_) throw DtypeError(str(what, ": takes numbers, not bool; got bool and bool; convert with astype first"));
-  if (is_complex(t)) throw DtypeError(str(what, ": does not take complex64; got ", left.dtype(), " and ", right.dtype(), "; multiply real and imaginary parts"));
+  if (is_complex(t))
+    throw DtypeError(
+        str(what, ": does not take complex64; got ", left.dtype(), " and ", right.dtype(), "; multiply real and imaginary parts"));
   const bool row = sa.size() == 1, column = sb.size() == 1;
   if (row) sa.insert(0, 1);
   if (column) sb.push_back(1);
@@ -57,7 +59,8 @@ Product prepare(const char* what, const Array& left, const Array& right) {
   return p;
 }
 
-Array product(const Product& p) {
+Array product(const char* what, const Product& p) {
+  api::check_sizes(what, p.shape, p.a.dtype());
   if (api::is_empty(p.shape) || p.a.shape().back() == 0) return zeros(p.shape, p.a.dtype());
   return engine::make(Op::Matmul, {p.a, p.b}, {}, p.a.dtype(), p.shape);
 }
@@ -66,7 +69,7 @@ Array product(const Product& p) {
 
 Array matmul(const Array& a, const Array& b) {
   const Product p = prepare("matmul", a, b);
-  return api::reshaped(product(p), p.result);
+  return api::reshaped(product("matmul", p), p.result);
 }
 
 Array addmm(const Array& c, const Array& a, const Array& b, double alpha, double beta) {
@@ -74,13 +77,14 @@ Array addmm(const Array& c, const Array& a, const Array& b, double alpha, double
   Product p = prepare("addmm", a, b);
   const Shape shapes[] = {c.shape(), p.result};
   if (!(api::broadcast_shapes("addmm", shapes) == p.result)) {
-    throw ShapeError(str("addmm: the addend does not broadcast to the product; got ", c.shape(), " and ", p.result, "; make its axes equal or 1"));
+    throw ShapeError(
+        str("addmm: the addend does not broadcast to the product; got ", c.shape(), " and ", p.result, "; make its axes equal or 1"));
   }
   const Dtype t = promote_types(c.dtype(), p.a.dtype());
   const Array addend = engine::broadcast(engine::cast(c, t), p.result);
   p.a = engine::cast(p.a, t);
   p.b = engine::cast(p.b, t);
-  if (alpha != 1 || beta != 1) return beta * addend + alpha * api::reshaped(product(p), p.result);
+  if (alpha != 1 || beta != 1) return beta * addend + alpha * api::reshaped(product("addmm", p), p.result);
   if (api::is_empty(p.shape) || p.a.shape().back() == 0) return addend;
   return api::reshaped(engine::make(Op::AddMM, {api::reshaped(addend, p.shape), p.a, p.b}, {}, t, p.shape), p.result);
 }

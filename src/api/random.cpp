@@ -13,7 +13,8 @@ namespace {
 void check_key(const char* what, const Array& key) {
   const Shape& s = api::shape_of(key, what);
   if (key.dtype() != uint32 || !(s == Shape{2})) {
-    throw Error(str(what, ": the key is not a uint32 array of shape (2); got ", key.dtype(), " of shape ", s, "; make one with key(seed) or split"));
+    throw Error(str(what, ": the key is not a uint32 array of shape (2); got ", key.dtype(), " of shape ", s,
+                    "; make one with key(seed) or split"));
   }
 }
 
@@ -39,7 +40,8 @@ Array scaled(const char* what, const Operand& low, const Operand& high, const Sh
   const Array lo = astype(low, t), hi = astype(high, t);
   const Shape shapes[] = {lo.shape(), hi.shape(), shape};
   if (!(api::broadcast_shapes(what, shapes) == shape)) {
-    throw ShapeError(str(what, ": the bounds do not broadcast to the shape; got ", lo.shape(), " and ", hi.shape(), " for ", shape, "; make their axes equal or 1"));
+    throw ShapeError(str(what, ": the bounds do not broadcast to the shape; got ", lo.shape(), " and ", hi.shape(), " for ", shape,
+                         "; make their axes equal or 1"));
   }
   return (hi - lo) * unit(what, shape, t, key) + lo;
 }
@@ -72,7 +74,8 @@ Array normal(const Shape& shape, Dtype t, const Operand& loc, const Operand& sca
   const Array spread = api::scalar(std::numbers::sqrt2, t) * astype(scale, t), center = astype(loc, t);
   const Shape shapes[] = {spread.shape(), center.shape(), shape};
   if (!(api::broadcast_shapes("normal", shapes) == shape)) {
-    throw ShapeError(str("normal: loc and scale do not broadcast to the shape; got ", center.shape(), " and ", spread.shape(), " for ", shape, "; make their axes equal or 1"));
+    throw ShapeError(str("normal: loc and scale do not broadcast to the shape; got ", center.shape(), " and ", spread.shape(), " for ",
+                         shape, "; make their axes equal or 1"));
   }
   const Array samples = erfinv(scaled("normal", std::nextafter(-1.0f, 0.0f), 1.0f, shape, float32, key));
   return spread * astype(samples, t) + center;

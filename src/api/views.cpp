@@ -16,7 +16,9 @@ Array flatten(const Array& x, int start_axis, int end_axis) {
   const Shape& s = api::shape_of(x, "flatten");
   if (s.empty()) return api::reshaped(x, {1});
   const int first = api::axis_of("flatten", start_axis, s), last = api::axis_of("flatten", end_axis, s);
-  if (first > last) throw ShapeError(str("flatten: the first axis comes after the last; got ", start_axis, " and ", end_axis, " for shape ", s, "; exchange them"));
+  if (first > last)
+    throw ShapeError(
+        str("flatten: the first axis comes after the last; got ", start_axis, " and ", end_axis, " for shape ", s, "; exchange them"));
   Shape result;
   Dim joined = 1;
   for (int i = 0; i < static_cast<int>(s.size()); ++i) {
@@ -38,8 +40,10 @@ Array unflatten(const Array& x, int axis, const Shape& shape) {
   const Shape parts = api::fill_size("unflatten", shape, size, {size});
   Shape result;
   for (int i = 0; i < static_cast<int>(s.size()); ++i) {
-    if (i != at) result.push_back(s[static_cast<std::size_t>(i)]);
-    else for (const Dim& d : parts) result.push_back(d);
+    if (i != at)
+      result.push_back(s[static_cast<std::size_t>(i)]);
+    else
+      for (const Dim& d : parts) result.push_back(d);
   }
   return api::reshaped(x, result);
 }
@@ -49,8 +53,10 @@ Array squeeze(const Array& x, const Axes& axes) {
   std::vector<int> dropped;
   for (int a : api::axes_of("squeeze", axes, s)) {
     const Dim& d = s[static_cast<std::size_t>(a)];
-    if (d == 1) dropped.push_back(a);
-    else if (!axes.all()) throw ShapeError(str("squeeze: the axis is not of size 1; got axis ", a, " of shape ", s, "; name axes of size 1"));
+    if (d == 1)
+      dropped.push_back(a);
+    else if (!axes.all())
+      throw ShapeError(str("squeeze: the axis is not of size 1; got axis ", a, " of shape ", s, "; name axes of size 1"));
   }
   return api::reshaped(x, api::without_axes(s, dropped, false));
 }
@@ -81,7 +87,8 @@ Array transpose(const Array& x, const Axes& axes) {
     return api::transposed(x, order);
   }
   for (int a : axes.list()) order.push_back(api::axis_of("transpose", a, s));
-  if (order.size() != s.size()) throw ShapeError(str("transpose: the number of axes does not fit; got ", order.size(), " axes for shape ", s, "; give each axis once"));
+  if (order.size() != s.size())
+    throw ShapeError(str("transpose: the number of axes does not fit; got ", order.size(), " axes for shape ", s, "; give each axis once"));
   api::axes_of("transpose", axes, s);
   return api::transposed(x, order);
 }
@@ -89,7 +96,8 @@ Array transpose(const Array& x, const Axes& axes) {
 Array swapaxes(const Array& x, int a, int b) {
   const Shape& s = api::shape_of(x, "swapaxes");
   std::vector<int> order = api::axes_of("swapaxes", {}, s);
-  std::swap(order[static_cast<std::size_t>(api::axis_of("swapaxes", a, s))], order[static_cast<std::size_t>(api::axis_of("swapaxes", b, s))]);
+  std::swap(order[static_cast<std::size_t>(api::axis_of("swapaxes", a, s))],
+            order[static_cast<std::size_t>(api::axis_of("swapaxes", b, s))]);
   return api::transposed(x, order);
 }
 
@@ -108,7 +116,8 @@ Array broadcast_to(const Operand& operand, const Shape& shape) {
   const Shape& s = x.shape();
   bool fits = s.size() <= shape.size();
   for (std::size_t i = 0; fits && i < s.size(); ++i) fits = s[i] == 1 || s[i] == shape[shape.size() - s.size() + i];
-  if (!fits) throw ShapeError(str("broadcast_to: the array does not broadcast to the shape; got ", s, " to ", shape, "; make its axes equal or 1"));
+  if (!fits)
+    throw ShapeError(str("broadcast_to: the array does not broadcast to the shape; got ", s, " to ", shape, "; make its axes equal or 1"));
   return engine::broadcast(x, shape);
 }
 
@@ -126,7 +135,8 @@ Shape broadcast_shapes(const std::vector<Shape>& shapes) { return api::broadcast
 Array slice(const Array& x, const Shape& start, const Shape& stop, const Shape& step) {
   const Shape& s = api::shape_of(x, "slice");
   if (start.size() != stop.size() || start.size() > s.size() || step.size() > start.size()) {
-    throw ShapeError(str("slice: the lists do not fit; got start ", start, ", stop ", stop, ", step ", step, " for shape ", s, "; give a start and a stop for each axis"));
+    throw ShapeError(str("slice: the lists do not fit; got start ", start, ", stop ", stop, ", step ", step, " for shape ", s,
+                         "; give a start and a stop for each axis"));
   }
   std::vector<std::int64_t> from(s.size(), 0), by(s.size(), 1);
   Shape size = s;
@@ -139,7 +149,8 @@ Array slice(const Array& x, const Shape& start, const Shape& stop, const Shape& 
     const std::int64_t a = bound(start[i]), b = bound(stop[i]);
     std::int64_t count = 0;
     if (d > 0 && b > a) count = (b - a - 1) / d + 1;
-    if (d < 0 && b < a) count = static_cast<std::int64_t>((static_cast<std::uint64_t>(a - b) - 1) / (0 - static_cast<std::uint64_t>(d))) + 1;
+    if (d < 0 && b < a)
+      count = static_cast<std::int64_t>((static_cast<std::uint64_t>(a - b) - 1) / (0 - static_cast<std::uint64_t>(d))) + 1;
     from[i] = count == 0 ? 0 : a;
     size[i] = count;
     by[i] = count <= 1 ? 1 : d;
@@ -162,7 +173,9 @@ Array flip(const Array& x, const Axes& axes) {
 Array as_strided(const Array& x, const Shape& shape, const std::vector<std::int64_t>& strides, std::int64_t offset) {
   const Shape& s = api::shape_of(x, "as_strided");
   api::check_sizes("as_strided", shape, x.dtype());
-  if (shape.size() != strides.size()) throw ShapeError(str("as_strided: the number of strides does not fit; got ", strides.size(), " for shape ", shape, "; give one an axis"));
+  if (shape.size() != strides.size())
+    throw ShapeError(
+        str("as_strided: the number of strides does not fit; got ", strides.size(), " for shape ", shape, "; give one an axis"));
   if (!api::is_empty(shape)) {
     __int128 low = offset, high = offset;
     for (std::size_t i = 0; i < strides.size(); ++i) {
@@ -170,7 +183,8 @@ Array as_strided(const Array& x, const Shape& shape, const std::vector<std::int6
       (extent < 0 ? low : high) += extent;
     }
     if (low < 0 || high >= static_cast<std::int64_t>(s.product())) {
-      throw ShapeError(str("as_strided: the view leaves the array; got shape ", shape, ", strides ", Shape(strides), ", offset ", offset, " of ", s.product(), " elements; stay inside"));
+      throw ShapeError(str("as_strided: the view leaves the array; got shape ", shape, ", strides ", Shape(strides), ", offset ", offset,
+                           " of ", s.product(), " elements; stay inside"));
     }
   }
   ops::Attrs attrs = api::ints(shape);
@@ -199,10 +213,12 @@ Array concatenate(const std::vector<Array>& arrays, int axis) {
     const Dim size = at < other.size() ? other[at] : Dim(0);
     if (other.size() == shape.size()) other[at] = shape[at];
     if (!(other == shape)) {
-      throw ShapeError(str("concatenate: shapes differ in another axis than ", at, "; got ", arrays[0].shape(), " and ", x.shape(), "; make the other axes equal"));
+      throw ShapeError(str("concatenate: shapes differ in another axis than ", at, "; got ", arrays[0].shape(), " and ", x.shape(),
+                           "; make the other axes equal"));
     }
     shape[at] += size;
   }
+  api::check_sizes("concatenate", shape, Dtype::float64);
   const Dtype t = common_type(arrays);
   std::vector<Array> parts;
   for (const Array& x : arrays) {
@@ -219,7 +235,8 @@ Array stack(const std::vector<Array>& arrays, int axis) {
   const int at = api::place_of("stack", axis, shape);
   std::vector<Array> parts;
   for (const Array& x : arrays) {
-    if (!(api::shape_of(x, "stack") == shape)) throw ShapeError(str("stack: shapes differ; got ", shape, " and ", x.shape(), "; make them equal"));
+    if (!(api::shape_of(x, "stack") == shape))
+      throw ShapeError(str("stack: shapes differ; got ", shape, " and ", x.shape(), "; make them equal"));
     parts.push_back(expand_dims(x, at));
   }
   return concatenate(parts, at);
@@ -230,7 +247,8 @@ std::vector<Array> detail::split_evenly(const Array& x, std::int64_t parts, int 
   const int at = api::axis_of("split", axis, s);
   const std::int64_t size = s[static_cast<std::size_t>(at)];
   if (parts <= 0 || size % parts != 0) {
-    throw ShapeError(str("split: the axis does not divide into equal parts; got ", parts, " parts of axis ", at, " of shape ", s, "; use a divisor, or give indices"));
+    throw ShapeError(str("split: the axis does not divide into equal parts; got ", parts, " parts of axis ", at, " of shape ", s,
+                         "; use a divisor, or give indices"));
   }
   std::vector<Array> result;
   for (std::int64_t i = 0; i < parts; ++i) result.push_back(api::sliced(x, at, i * (size / parts), size / parts));
@@ -256,7 +274,9 @@ std::vector<Array> split(const Array& x, const Shape& indices, int axis) {
 
 Array pad(const Array& x, const std::vector<std::pair<Dim, Dim>>& widths, const Operand& value) {
   const Shape& s = api::shape_of(x, "pad");
-  if (widths.size() != s.size()) throw ShapeError(str("pad: the number of widths does not fit; got ", widths.size(), " for shape ", s, "; give {low, high} for each axis"));
+  if (widths.size() != s.size())
+    throw ShapeError(
+        str("pad: the number of widths does not fit; got ", widths.size(), " for shape ", s, "; give {low, high} for each axis"));
   const Array v = value.array() != nullptr ? engine::cast(api::to_array(value, "pad"), x.dtype()) : api::scalar(value.number(), x.dtype());
   if (v.ndim() != 0) throw ShapeError(str("pad: the value is not 0-d; got shape ", v.shape(), "; give one number"));
   Shape shape = s;
@@ -265,7 +285,8 @@ Array pad(const Array& x, const std::vector<std::pair<Dim, Dim>>& widths, const 
   for (const auto& w : widths) attrs.push_back(w.second);
   for (std::size_t i = 0; i < s.size(); ++i) {
     if (widths[i].first < 0 || widths[i].second < 0) {
-      throw ShapeError(str("pad: a width is negative; got {", widths[i].first, ", ", widths[i].second, "} for axis ", i, "; use 0 or more, and slice to cut"));
+      throw ShapeError(str("pad: a width is negative; got {", widths[i].first, ", ", widths[i].second, "} for axis ", i,
+                           "; use 0 or more, and slice to cut"));
     }
     shape[i] += widths[i].first + widths[i].second;
   }

@@ -110,10 +110,8 @@ int amount(T b) {
 template <class T>
 T scale(T a, T b) {
   constexpr T kLimit = 4 * (std::numeric_limits<T>::max_exponent - 1);
-  if (!(std::abs(b) <= kLimit)) {
-    if (std::isfinite(a)) unguarded("scale");
-    return a + T(0);
-  }
+  if (std::isnan(b)) return b;
+  if (std::abs(b) > kLimit || b != std::rint(b)) unguarded("scale");
   return std::ldexp(a, static_cast<int>(b));
 }
 

@@ -16,8 +16,10 @@ struct Row {
   const char* text;
   std::function<void()> call;
 };
-#define THROWS(type, text, ...) \
-  Row { #__VA_ARGS__, #type, text, [&] { (void)(__VA_ARGS__); } }
+#define THROWS(type, text, ...)                             \
+  Row {                                                     \
+    #__VA_ARGS__, #type, text, [&] { (void)(__VA_ARGS__); } \
+  }
 
 const char* type_of(const Error& e) {
   if (dynamic_cast<const ShapeError*>(&e)) return "ShapeError";
@@ -52,14 +54,19 @@ TEST(Errors, arrays) {
   run({
       THROWS(Error, "sum: the array is unset; got an array that was default constructed or moved from; assign a value first", sum(Array())),
       THROWS(Error, "add: the array is unset; got an array that was default constructed or moved from; assign a value first", Array() + 1),
-      THROWS(Error, "shape: the array is unset; got an array that was default constructed or moved from; assign a value first", Array().shape()),
-      THROWS(Error, "item: the array is unset; got an array that was default constructed or moved from; assign a value first", Array().item<int>()),
-      THROWS(Error, "reshape: the array is unset; got an array that was default constructed or moved from; assign a value first", reshape(Array(), {1})),
+      THROWS(Error, "shape: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             Array().shape()),
+      THROWS(Error, "item: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             Array().item<int>()),
+      THROWS(Error, "reshape: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             reshape(Array(), {1})),
       THROWS(ShapeError, "shape: axis out of range; got 2 for shape (2,3); use -2 to 1", m.shape(2)),
       THROWS(ShapeError, "shape: axis out of range; got 0 for shape (); a 0-d array has no axes", s.shape(0)),
       THROWS(ShapeError, "item: the array has not exactly one element; got shape (2); use to_vector<T>()", v.item<float>()),
-      THROWS(DtypeError, "data: the type is not the array's; got float64 for float32; use data of its type, or astype first", v.data<double>()),
-      THROWS(ShapeError, "bool: an array without exactly one element is neither true nor false; got shape (2); use all() or any()", bool(v)),
+      THROWS(DtypeError, "data: the type is not the array's; got float64 for float32; use data of its type, or astype first",
+             v.data<double>()),
+      THROWS(ShapeError, "bool: an array without exactly one element is neither true nor false; got shape (2); use all() or any()",
+             bool(v)),
       THROWS(ShapeError, "Array: the number of elements does not fit the shape; got 3 for (2,2); give 4", Array({1, 2, 3}, Shape{2, 2})),
       THROWS(ShapeError, "Array: a size is negative; got (-3); use sizes of 0 or more", Array({1, 2, 3}, Shape{-3})),
   });
@@ -68,7 +75,8 @@ TEST(Errors, arrays) {
 TEST(Errors, elementwise) {
   run({
       THROWS(ShapeError, "add: shapes cannot be broadcast; got (2) and (2,3); make the axes equal or 1", v + m),
-      THROWS(ShapeError, "where: shapes cannot be broadcast; got (2), (3) and (2); make the axes equal or 1", where(b, Array({1, 2, 3}), v)),
+      THROWS(ShapeError, "where: shapes cannot be broadcast; got (2), (3) and (2); make the axes equal or 1",
+             where(b, Array({1, 2, 3}), v)),
       THROWS(ShapeError, "multiply: shapes cannot be broadcast; got (2,0) and (2); make the axes equal or 1", e * v),
       THROWS(DtypeError, "negative: takes numbers, not bool; got bool; convert with astype first", -b),
       THROWS(DtypeError, "subtract: takes numbers, not bool; got bool and bool; convert with astype first", b - true),
@@ -79,6 +87,9 @@ TEST(Errors, elementwise) {
       THROWS(DtypeError, "nan_to_num: takes real numbers; got complex64; use it on real() and imag()", nan_to_num(c)),
       THROWS(DtypeError, "finfo: the dtype is not floating; got int8; use iinfo for integers", finfo(int8)),
       THROWS(DtypeError, "iinfo: the dtype is not an integer; got float32; use finfo for floating dtypes", iinfo(float32)),
+      THROWS(Error, "isclose: the array is unset; got an array that was default constructed or moved from; assign a value first", isclose(Array(), 1)),
+      THROWS(ShapeError, "add: the array would have more than 2^63 bytes; got (1099511627776,1099511627776); use smaller sizes",
+             broadcast_to(v, {std::int64_t{1} << 39, 2}).reshape({std::int64_t{1} << 40, 1}) + reshape(broadcast_to(s, {std::int64_t{1} << 40}), {1, -1})),
       THROWS(Error, "result_type: there are no operands; got {}; give one or more", result_type({})),
   });
 }
@@ -88,10 +99,13 @@ TEST(Errors, creation) {
       THROWS(ShapeError, "zeros: a size is negative; got (2,-1); use sizes of 0 or more", zeros({2, -1})),
       THROWS(ShapeError, "ones: the array would have more than 2^63 bytes; got (4294967296,4294967296); use smaller sizes",
              ones({std::int64_t{1} << 32, std::int64_t{1} << 32})),
-      THROWS(ShapeError, "full: the value does not broadcast to the shape; got (2) and (1); make the value's axes equal or 1", full({1}, v)),
+      THROWS(ShapeError, "full: the value does not broadcast to the shape; got (2) and (1); make the value's axes equal or 1",
+             full({1}, v)),
       THROWS(ShapeError, "full: shapes cannot be broadcast; got (2) and (3); make the axes equal or 1", full({3}, v)),
-      THROWS(Error, "arange: the step is 0; got start 0, stop 3, step 0; use real, finite numbers and a step that is not 0", arange(0, 3, 0)),
-      THROWS(Error, "arange: an argument is not finite; got start 0, stop inf, step 1; use real, finite numbers and a step that is not 0", arange(INFINITY)),
+      THROWS(Error, "arange: the step is 0; got start 0, stop 3, step 0; use real, finite numbers and a step that is not 0",
+             arange(0, 3, 0)),
+      THROWS(Error, "arange: an argument is not finite; got start 0, stop inf, step 1; use real, finite numbers and a step that is not 0",
+             arange(INFINITY)),
       THROWS(DtypeError, "arange: the dtype has no numbers; got bool; use an integer or floating dtype", arange(3, bool_)),
       THROWS(ShapeError, "linspace: the number of points is negative; got -1; use 0 or more", linspace(0, 1, -1)),
       THROWS(ShapeError, "eye: a size is negative; got (-1,-1); use sizes of 0 or more", eye(-1)),
@@ -103,33 +117,47 @@ TEST(Errors, creation) {
 
 TEST(Errors, views) {
   run({
-      THROWS(ShapeError, "reshape: the number of elements does not fit; got (2,3) to (4,2); the sizes' product must be 6", reshape(m, {4, 2})),
-      THROWS(ShapeError, "reshape: the number of elements does not fit; got (2,3) to (4,-1); the sizes' product must be 6", reshape(m, {4, -1})),
-      THROWS(ShapeError, "reshape: the number of elements does not fit; got (2,0) to (0,-1); the sizes' product must be 0", reshape(e, {0, -1})),
-      THROWS(ShapeError, "reshape: more than one size is -1; got (-1,-1); use sizes of 0 or more, and -1 once at most", reshape(m, {-1, -1})),
+      THROWS(ShapeError, "reshape: the number of elements does not fit; got (2,3) to (4,2); the sizes' product must be 6",
+             reshape(m, {4, 2})),
+      THROWS(ShapeError, "reshape: the number of elements does not fit; got (2,3) to (4,-1); the sizes' product must be 6",
+             reshape(m, {4, -1})),
+      THROWS(ShapeError, "reshape: the number of elements does not fit; got (2,0) to (0,-1); the sizes' product must be 0",
+             reshape(e, {0, -1})),
+      THROWS(ShapeError, "reshape: more than one size is -1; got (-1,-1); use sizes of 0 or more, and -1 once at most",
+             reshape(m, {-1, -1})),
       THROWS(ShapeError, "reshape: a size is negative; got (-2,3); use sizes of 0 or more, and -1 once at most", reshape(m, {-2, 3})),
       THROWS(ShapeError, "flatten: the first axis comes after the last; got 1 and 0 for shape (2,3); exchange them", flatten(m, 1, 0)),
-      THROWS(ShapeError, "unflatten: the number of elements does not fit; got (3) to (2,2); the sizes' product must be 3", unflatten(m, 1, {2, 2})),
+      THROWS(ShapeError, "unflatten: the number of elements does not fit; got (3) to (2,2); the sizes' product must be 3",
+             unflatten(m, 1, {2, 2})),
       THROWS(ShapeError, "squeeze: the axis is not of size 1; got axis 0 of shape (2,3); name axes of size 1", squeeze(m, 0)),
       THROWS(ShapeError, "expand_dims: axis out of range; got 3 for shape (1,1,1); use -3 to 2", expand_dims(m, 3)),
       THROWS(ShapeError, "expand_dims: a place is given twice; got axis -4 for shape (2,3); give each place once", expand_dims(m, {0, -4})),
       THROWS(ShapeError, "transpose: the number of axes does not fit; got 1 axes for shape (2,3); give each axis once", transpose(m, 0)),
       THROWS(ShapeError, "transpose: an axis is given twice; got axis 1 for shape (2,3); give each axis once", transpose(m, {1, -1})),
       THROWS(ShapeError, "swapaxes: axis out of range; got -3 for shape (2,3); use -2 to 1", swapaxes(m, 0, -3)),
-      THROWS(ShapeError, "broadcast_to: the array does not broadcast to the shape; got (2,3) to (3); make its axes equal or 1", broadcast_to(m, {3})),
-      THROWS(ShapeError, "broadcast_arrays: shapes cannot be broadcast; got (2,3) and (2); make the axes equal or 1", broadcast_arrays({m, v})),
-      THROWS(ShapeError, "slice: the lists do not fit; got start (0,0,0), stop (1), step () for shape (2,3); give a start and a stop for each axis",
+      THROWS(ShapeError, "broadcast_to: the array does not broadcast to the shape; got (2,3) to (3); make its axes equal or 1",
+             broadcast_to(m, {3})),
+      THROWS(ShapeError, "broadcast_arrays: shapes cannot be broadcast; got (2,3) and (2); make the axes equal or 1",
+             broadcast_arrays({m, v})),
+      THROWS(ShapeError,
+             "slice: the lists do not fit; got start (0,0,0), stop (1), step () for shape (2,3); give a start and a stop for each axis",
              slice(m, {0, 0, 0}, {1})),
       THROWS(ShapeError, "slice: a step is 0; got (0); use another step", slice(m, {0}, {1}, {0})),
-      THROWS(ShapeError, "as_strided: the view leaves the array; got shape (2,2), strides (1,1), offset 0 of 2 elements; stay inside", as_strided(v, {2, 2}, {1, 1})),
-      THROWS(ShapeError, "as_strided: the view leaves the array; got shape (2), strides (-1), offset 0 of 2 elements; stay inside", as_strided(v, {2}, {-1})),
-      THROWS(ShapeError, "as_strided: the number of strides does not fit; got 1 for shape (2,2); give one an axis", as_strided(v, {2, 2}, {1})),
+      THROWS(ShapeError, "as_strided: the view leaves the array; got shape (2,2), strides (1,1), offset 0 of 2 elements; stay inside",
+             as_strided(v, {2, 2}, {1, 1})),
+      THROWS(ShapeError, "as_strided: the view leaves the array; got shape (2), strides (-1), offset 0 of 2 elements; stay inside",
+             as_strided(v, {2}, {-1})),
+      THROWS(ShapeError, "as_strided: the number of strides does not fit; got 1 for shape (2,2); give one an axis",
+             as_strided(v, {2, 2}, {1})),
       THROWS(Error, "concatenate: there is no array; got {}; give one or more", concatenate({})),
-      THROWS(ShapeError, "concatenate: shapes differ in another axis than 0; got (2,3) and (2); make the other axes equal", concatenate({m, v})),
+      THROWS(ShapeError, "concatenate: shapes differ in another axis than 0; got (2,3) and (2); make the other axes equal",
+             concatenate({m, v})),
       THROWS(ShapeError, "concatenate: axis out of range; got 0 for shape (); a 0-d array has no axes", concatenate({s, s})),
       THROWS(ShapeError, "stack: shapes differ; got (2,3) and (2); make them equal", stack({m, v})),
       THROWS(ShapeError, "stack: axis out of range; got 3 for shape (2,3); use -3 to 2", stack({m, m}, 3)),
-      THROWS(ShapeError, "split: the axis does not divide into equal parts; got 2 parts of axis 1 of shape (2,3); use a divisor, or give indices", split(m, 2, 1)),
+      THROWS(ShapeError,
+             "split: the axis does not divide into equal parts; got 2 parts of axis 1 of shape (2,3); use a divisor, or give indices",
+             split(m, 2, 1)),
       THROWS(ShapeError, "pad: the number of widths does not fit; got 1 for shape (2,3); give {low, high} for each axis",
              pad(m, std::vector<std::pair<Dim, Dim>>{{1, 1}})),
       THROWS(ShapeError, "pad: a width is negative; got {-1, -1} for axis 0; use 0 or more, and slice to cut", pad(m, -1)),
@@ -144,8 +172,10 @@ TEST(Errors, indexing) {
       THROWS(DtypeError, "take: the index is not an integer; got float32; use an integer", take(m, 1.5)),
       THROWS(DtypeError, "take: indices are not integers; got float32; convert with astype first", take(m, v)),
       THROWS(IndexError, "take: the axis has no elements; got axis 1 of shape (2,0); give an array with elements", take(e, Array({0}), 1)),
-      THROWS(ShapeError, "take_along_axis: the arrays have different numbers of axes; got (2,3) and (1); reshape the indices", take_along_axis(m, Array({0}), 0)),
-      THROWS(ShapeError, "take_along_axis: shapes cannot be broadcast; got (2,1) and (3,1); make the axes equal or 1", take_along_axis(m, Array({{0}, {0}, {0}}), 1)),
+      THROWS(ShapeError, "take_along_axis: the arrays have different numbers of axes; got (2,3) and (1); reshape the indices",
+             take_along_axis(m, Array({0}), 0)),
+      THROWS(ShapeError, "take_along_axis: shapes cannot be broadcast; got (2,1) and (3,1); make the axes equal or 1",
+             take_along_axis(m, Array({{0}, {0}, {0}}), 1)),
       THROWS(DtypeError, "one_hot: indices are not integers; got bool; convert with astype first", one_hot(b, 2)),
   });
 }
@@ -166,13 +196,21 @@ TEST(Errors, reductions) {
 
 TEST(Errors, products) {
   run({
-      THROWS(ShapeError, "matmul: the inner sizes differ; got (2,3) and (2,3); make the last axis of the first equal to the second to last of the second", matmul(m, m)),
-      THROWS(ShapeError, "matmul: the inner sizes differ; got (2,3) and (2); make the last axis of the first equal to the second to last of the second", matmul(m, v)),
+      THROWS(
+          ShapeError,
+          "matmul: the inner sizes differ; got (2,3) and (2,3); make the last axis of the first equal to the second to last of the second",
+          matmul(m, m)),
+      THROWS(ShapeError,
+             "matmul: the inner sizes differ; got (2,3) and (2); make the last axis of the first equal to the second to last of the second",
+             matmul(m, v)),
       THROWS(ShapeError, "matmul: an operand is 0-d; got () and (2,3); use multiply", matmul(s, m)),
-      THROWS(ShapeError, "matmul: shapes cannot be broadcast; got (2) and (3); make the axes equal or 1", matmul(zeros({2, 1, 1}), zeros({3, 1, 1}))),
+      THROWS(ShapeError, "matmul: shapes cannot be broadcast; got (2) and (3); make the axes equal or 1",
+             matmul(zeros({2, 1, 1}), zeros({3, 1, 1}))),
       THROWS(DtypeError, "matmul: takes numbers, not bool; got bool and bool; convert with astype first", matmul(b, b)),
-      THROWS(DtypeError, "matmul: does not take complex64; got complex64 and complex64; multiply real and imaginary parts", matmul(full({1}, c), full({1}, c))),
-      THROWS(ShapeError, "addmm: shapes cannot be broadcast; got (3) and (2,2); make the axes equal or 1", addmm(zeros({3}), zeros({2, 2}), zeros({2, 2}))),
+      THROWS(DtypeError, "matmul: does not take complex64; got complex64 and complex64; multiply real and imaginary parts",
+             matmul(full({1}, c), full({1}, c))),
+      THROWS(ShapeError, "addmm: shapes cannot be broadcast; got (3) and (2,2); make the axes equal or 1",
+             addmm(zeros({3}), zeros({2, 2}), zeros({2, 2}))),
       THROWS(ShapeError, "addmm: the addend does not broadcast to the product; got (2,2) and (1,2); make its axes equal or 1",
              addmm(zeros({2, 2}), zeros({1, 2}), zeros({2, 2}))),
   });
@@ -180,21 +218,28 @@ TEST(Errors, products) {
 
 TEST(Errors, random) {
   run({
-      THROWS(Error, "split: the key is not a uint32 array of shape (2); got float32 of shape (2); make one with key(seed) or split", random::split(v)),
+      THROWS(Error, "split: the key is not a uint32 array of shape (2); got float32 of shape (2); make one with key(seed) or split",
+             random::split(v)),
       THROWS(Error, "bits: the key is not a uint32 array of shape (2); got uint32 of shape (3); make one with key(seed) or split",
              random::bits({2}, 4, zeros({3}, uint32))),
       THROWS(Error, "bits: unknown width; got 3; use 1, 2 or 4 bytes", random::bits({2}, 3)),
-      THROWS(DtypeError, "uniform: the dtype is not floating; got int32; use float32, float64, float16 or bfloat16", random::uniform({2}, int32)),
-      THROWS(DtypeError, "normal: the dtype is not floating; got complex64; use float32, float64, float16 or bfloat16", random::normal({2}, complex64)),
-      THROWS(ShapeError, "uniform: the bounds do not broadcast to the shape; got (2) and () for (1); make their axes equal or 1", random::uniform(v, 1, {1})),
+      THROWS(DtypeError, "uniform: the dtype is not floating; got int32; use float32, float64, float16 or bfloat16",
+             random::uniform({2}, int32)),
+      THROWS(DtypeError, "normal: the dtype is not floating; got complex64; use float32, float64, float16 or bfloat16",
+             random::normal({2}, complex64)),
+      THROWS(ShapeError, "uniform: the bounds do not broadcast to the shape; got (2) and () for (1); make their axes equal or 1",
+             random::uniform(v, 1, {1})),
       THROWS(ShapeError, "uniform: a size is negative; got (-1); use sizes of 0 or more", random::uniform({-1})),
   });
 }
 
 TEST(Errors, io) {
   run({
-      THROWS(IoError, "load_idx: cannot open the file; got \"/nowhere/x.gz\"; check that it exists and is readable", load_idx("/nowhere/x.gz")),
-      THROWS(Error, "set_printoptions: an option is out of range; got precision 0, threshold 6, edgeitems 3; use a precision of 1 to 100, and 0 or more for the others",
+      THROWS(IoError, "load_idx: cannot open the file; got \"/nowhere/x.gz\"; check that it exists and is readable",
+             load_idx("/nowhere/x.gz")),
+      THROWS(Error,
+             "set_printoptions: an option is out of range; got precision 0, threshold 6, edgeitems 3; use a precision of 1 to 100, and 0 "
+             "or more for the others",
              set_printoptions({.precision = 0, .threshold = 6, .edgeitems = 3})),
   });
 }

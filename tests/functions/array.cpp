@@ -97,7 +97,8 @@ TEST(Array, data_is_row_major_and_stays) {
 
 TEST(Array, layouts_give_equal_values) {
   const Array x = reshape(arange(24.0), {2, 3, 4});
-  const Array views[] = {transpose(x), flip(x, 1), slice(x, {0, 0, 3}, {2, 3, -5}, {1, 2, -1}), as_strided(x, {3, 3}, {2, 1}), broadcast_to(Array({1.f, 2.f}), {3, 2})};
+  const Array views[] = {transpose(x), flip(x, 1), slice(x, {0, 0, 3}, {2, 3, -5}, {1, 2, -1}), as_strided(x, {3, 3}, {2, 1}),
+                         broadcast_to(Array({1.f, 2.f}), {3, 2})};
   for (const Array& v : views) {
     const Array copy(v.to_vector<float>(), v.shape());
     EXPECT_TRUE(array_equal(exp(v) + v, exp(copy) + copy).item<bool>());

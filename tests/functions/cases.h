@@ -17,8 +17,10 @@ struct Case {
   std::function<Array()> make;
 };
 // The expression comes last, for it has commas.
-#define CASE(expected, ...) \
-  Case { #__VA_ARGS__, expected, [&] { return Array(__VA_ARGS__); } }
+#define CASE(expected, ...)                                    \
+  Case {                                                       \
+    #__VA_ARGS__, expected, [&] { return Array(__VA_ARGS__); } \
+  }
 
 inline void run(const std::vector<Case>& cases) {
   for (const Case& c : cases) {

@@ -30,7 +30,9 @@ TEST(Print, forms) {
       CASE("array([0, 1, 2, 3, 4, 5], dtype=int32)", arange(6)),
       CASE("array([0, 1, 2, ..., 4, 5, 6], dtype=int32)", arange(7)),
       CASE("array([[[0, 1],\n        [2, 3]],\n       [[4, 5],\n        [6, 7]]], dtype=int32)", arange(8).reshape({2, 2, 2})),
-      CASE("array([[0, 1],\n       [2, 3],\n       [4, 5],\n       ...,\n       [14, 15],\n       [16, 17],\n       [18, 19]], dtype=int32)", arange(20).reshape({10, 2})),
+      CASE(
+          "array([[0, 1],\n       [2, 3],\n       [4, 5],\n       ...,\n       [14, 15],\n       [16, 17],\n       [18, 19]], dtype=int32)",
+          arange(20).reshape({10, 2})),
       CASE("array([[0, 3],\n       [1, 4],\n       [2, 5]], dtype=int32)", transpose(arange(6).reshape({2, 3}))),
       CASE("array(unset)", Array()),
   });
@@ -51,7 +53,8 @@ TEST(Print, options) {
 
 std::string file(const std::string& bytes, bool compress, std::size_t keep = std::string::npos) {
   static int number = 0;
-  const std::string path = (std::filesystem::temp_directory_path() / ("sinter_idx_" + std::to_string(::getpid()) + "_" + std::to_string(number++))).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("sinter_idx_" + std::to_string(::getpid()) + "_" + std::to_string(number++))).string();
   if (compress) {
     gzFile f = gzopen(path.c_str(), "wb");
     gzwrite(f, bytes.data(), static_cast<unsigned>(bytes.size()));
@@ -107,11 +110,14 @@ TEST(Idx, rejects_malformed_files) {
       {good.substr(0, 9), "the data are truncated; got 1 of 3 bytes in FILE" + again},
       {good + "x", "there are data after the last element; got more than 3 bytes for shape (3) in FILE" + again},
       {good + "x", "there are data after the last element; got more than 3 bytes for shape (3) in FILE" + again, true},
-      {bytes({0, 0, 10, 1, 0, 0, 0, 0}), "not an IDX file; got magic 00000a01 in FILE; give a file whose magic is 0000, a type (08, 09, 0b to 0e) and the number of axes"},
-      {"PNG\n....", "not an IDX file; got magic 504e470a in FILE; give a file whose magic is 0000, a type (08, 09, 0b to 0e) and the number of axes"},
+      {bytes({0, 0, 10, 1, 0, 0, 0, 0}),
+       "not an IDX file; got magic 00000a01 in FILE; give a file whose magic is 0000, a type (08, 09, 0b to 0e) and the number of axes"},
+      {"PNG\n....",
+       "not an IDX file; got magic 504e470a in FILE; give a file whose magic is 0000, a type (08, 09, 0b to 0e) and the number of axes"},
       {bytes({0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}),
        "the sizes are too large; got (4294967295,4294967295,4294967295) in FILE" + again},
-      {bytes({0, 0, 8, 2, 255, 255, 255, 255, 0, 255, 255, 255, 1}), "the data are truncated; got 1 of 72057589726183425 bytes in FILE" + again},
+      {bytes({0, 0, 8, 2, 255, 255, 255, 255, 0, 255, 255, 255, 1}),
+       "the data are truncated; got 1 of 72057589726183425 bytes in FILE" + again},
   };
   for (const Row& r : rows) {
     const std::string path = file(r.contents, r.compress, r.keep);

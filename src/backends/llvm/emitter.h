@@ -69,8 +69,27 @@ class Emitter : public ops::Machine {
   Frame frame;
 
  private:
+  // A loop over the parts of a bundle, for code that is seldom run: written once, for the part that `part` names at run time.
+  struct Rolled {
+    llvm::BasicBlock* before;    // where parts are stored, for use in the loop
+    Frame frame;                 // there
+    llvm::Value* part;
+    std::size_t bundles;         // those made before the loop have several parts
+    std::map<std::uint32_t, llvm::Value*> arrays;
+    llvm::Value* offsets = nullptr;
+  };
+  using Condition = FunctionRef<ops::Val(std::span<const ops::Val>)>;
+  using Body = FunctionRef<std::vector<ops::Val>(std::span<const ops::Val>)>;
+
   ops::Val add(Bundle bundle);
   Values from_stack(std::uint32_t id);
+  llvm::Value* rolled_part(const ops::Val& v);
+  llvm::Value* rolled_offsets();
+  llvm::Value* array_of(const Values& parts);
+  llvm::Value* element(llvm::Type* type, llvm::Value* array) { return b.CreateLoad(type, b.CreateGEP(type, array, rolled_->part)); }
+  llvm::Value* any(const ops::Val& condition);
+  std::vector<ops::Val> while_any(std::vector<ops::Val> state, Condition condition, Body body);
+  std::vector<ops::Val> part_by_part(std::vector<ops::Val> state, Condition condition, Body body);
   bool emit_affine(ops::Prim prim, std::span<const ops::Val> operands, ops::Val* result);
   llvm::Value* address(llvm::Value* buffer, llvm::Type* element, llvm::Value* index) { return b.CreateGEP(element, buffer, index); }
   llvm::Value* addresses(llvm::Value* buffer, llvm::Type* element, const ops::Val& index, int part);
@@ -82,6 +101,7 @@ class Emitter : public ops::Machine {
   const Target& target_;
   std::vector<Bundle> bundles_;
   int calls_ = 0;
+  Rolled* rolled_ = nullptr;
   std::map<std::pair<Dtype, std::uint64_t>, std::uint32_t> constants_;
 };
 

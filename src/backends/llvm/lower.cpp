@@ -16,10 +16,12 @@ using ops::Wide;
 
 namespace {
 
-// A kernel of more vector instructions than this has one masked loop instead of a main loop and a tail, and what it repeats of
-// expensive operations becomes functions. Both cost nothing beside that much arithmetic, and LLVM's time is proportional to code.
-static int kLongKernel = getenv("LONG") ? atoi(getenv("LONG")) : 600;
-static int kFunction = getenv("FUNC") ? atoi(getenv("FUNC")) : 12;
+// LLVM's time is proportional to code. A kernel with much arithmetic has one masked loop instead of a main loop and a tail; one of more
+// instructions yet has functions for the expensive operations that it repeats. Beside that much arithmetic both cost little at run time
+// (200 operations, a quarter transcendental, unroll 4: 97 ms to compile without, 20 ms with, at equal speed).
+constexpr int kMaskedLoop = 80;   // instructions an iteration of one vector
+constexpr int kFunctions = 400;   // instructions in all
+constexpr int kExpensive = 12;    // instructions of an operation
 
 class Lowering {
  public:
@@ -67,14 +69,14 @@ class Lowering {
   Value* begin_ = nullptr;
   Value* end_ = nullptr;
   Value* words_ = nullptr;
-  bool long_ = false;
+  bool masked_ = false, functions_wanted_ = false;
   std::map<std::pair<ops::Op, Dtype>, int> uses_;  // of expensive operations
 };
 
 // Where loops end, what differs between lanes (to a fixed point: a serial loop's carried value may turn varying late), and the cost.
 void Lowering::analyse() {
   std::vector<Ref> open;
-  int total = 0;
+  int total = 0, work = 0;
   int unroll = 1;
   for (Ref r = 0; r < k_.body.size(); ++r) {
     const Inst& i = k_.body[r];
@@ -89,11 +91,13 @@ void Lowering::analyse() {
     }
     if (i.code == Code::Compute) {
       const int cost = ops::cost(i.op, i.dtype);
+      work += cost;
       total += cost * unroll;
-      if (cost > kFunction) ++uses_[{i.op, i.dtype}];
+      if (cost > kExpensive) ++uses_[{i.op, i.dtype}];
     }
   }
-  long_ = total > kLongKernel;
+  functions_wanted_ = total > kFunctions;
+  masked_ = functions_wanted_ || work > kMaskedLoop;
   for (bool changed = true; changed;) {
     changed = false;
     bool in_vector_carries = false;
@@ -192,7 +196,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
         flags.setNoSignedZeros();
         builder_.setFastMathFlags(flags);
       }
-      values_[r] = long_ && cost > kFunction && uses_[{i.op, i.dtype}] > 1 && emitter_.frame.parts > 0
+      values_[r] = functions_wanted_ && cost > kExpensive && uses_[{i.op, i.dtype}] > 1 && emitter_.frame.parts > 0
                        ? functions_.call(i.op, i.dtype, in)
                        : ops::expand(i.op, i.dtype, in);
       return;
@@ -328,7 +332,7 @@ void Lowering::serial(Ref loop, std::size_t last) {
   bind(state);
 }
 
-// A main loop without masks, then a masked tail (long kernels: one masked loop). With carried values the tail is one iteration of the whole bundle, so that every
+// A main loop without masks, then a masked tail (kernels of much arithmetic: one masked loop). With carried values the tail is one iteration of the whole bundle, so that every
 // partial keeps its place; without, it goes part by part.
 void Lowering::vector(Ref loop, std::size_t last) {
   const Inst& i = k_.body[loop];
@@ -386,7 +390,7 @@ void Lowering::vector(Ref loop, std::size_t last) {
   for (Ref c : carried) {
     for (Value* v : flatten(k_.body[c].in[0], c)) state.push_back(v);
   }
-  if (long_) {
+  if (masked_) {
     state = counted(begin, end, step, false, std::move(state), masked(i.unroll, i.prefetch));
   } else {
     Value* count = builder_.CreateSub(end, begin);

@@ -126,6 +126,13 @@ Value* lanes_of(Builder& b, Value* v, int first, int count) {
   return b.CreateShuffleVector(v, mask);
 }
 
+Value* stack(Builder& b, llvm::Type* type, int count) {
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+  b.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+  return b.CreateAlloca(type, b.getInt32(static_cast<std::uint32_t>(count)));
+}
+
 Value* primitive(Builder& b, const Target& target, Prim prim, Dtype result, llvm::ArrayRef<Dtype> dtypes, llvm::ArrayRef<Value*> v) {
   const Dtype t = dtypes[0];
   const bool f = is_float(t);

@@ -18,6 +18,9 @@ llvm::Value* splat(llvm::IRBuilderBase& b, llvm::Value* scalar, int width);
 /// Lanes [first, first + count) of a vector.
 llvm::Value* lanes_of(llvm::IRBuilderBase& b, llvm::Value* v, int first, int count);
 
+/// Room on the stack of the current function.
+llvm::Value* stack(llvm::IRBuilderBase& b, llvm::Type* type, int count);
+
 /// All operands are scalars, or all are vectors of the same number of lanes.
 llvm::Value* primitive(llvm::IRBuilderBase& b, const Target& target, ops::Prim prim, Dtype result, llvm::ArrayRef<Dtype> dtypes,
                        llvm::ArrayRef<llvm::Value*> operands);

@@ -22,15 +22,18 @@ inline ExpParts exp_parts(const Val& x) {
   return {n, fma(n, pick(x, 0x1.05c61p-29, -0x1.abc9e3b39803fp-56), upper)};
 }
 
-/// e^x 2^shift, which may be finite where e^x is not: x up to `high` must have e^x 2^shift near the largest number.
+// e^r = 1 + r + r^2 q(r) on [-ln 2 / 2, ln 2 / 2]
+inline Val exp_rest(const Val& r) {
+  return polynomial(r, {0.49999994, 0.166665211, 0.041668389, 0.00836874451, 0.00138145441},
+                    {0.5000000000000011, 0.1666666666666641, 0.04166666666652972, 0.008333333333494937, 0.001388888894376177,
+                     0.00019841269505833917, 2.480149294808297e-05, 2.755758676881831e-06, 2.763030672000301e-07, 2.5000025046717848e-08});
+}
+
+/// e^x 2^shift, which may be finite where e^x is not; at `high` it must have overflowed.
 inline Val exp_shifted(const Val& x, double high, int shift) {
   const auto [n, r] = exp_parts(clamp(x, pick(x, -104, -746), high));
-  // e^r = 1 + r + r^2 q(r)
-  const Val p = polynomial(r, {1, 1, 0.49999994, 0.166665211, 0.041668389, 0.00836874451, 0.00138145441},
-                           {1, 1, 0.5000000000000011, 0.1666666666666641, 0.04166666666652972, 0.008333333333494937, 0.001388888894376177,
-                            0.00019841269505833917, 2.480149294808297e-05, 2.755758676881831e-06, 2.763030672000301e-07,
-                            2.5000025046717848e-08});
-  return scale(p, shift == 0 ? n : n + shift);
+  const Val one = literal(x, 1);
+  return scale(fma(fma(exp_rest(r), r, one), r, one), shift == 0 ? n : n + shift);
 }
 inline Val exp(const Val& x) { return exp_shifted(x, pick(x, 89, 710), 0); }
 
@@ -43,14 +46,10 @@ inline Val exp2(const Val& x) {
 /// (e^x - 1) / 2, relatively accurate near 0 and finite as far as sinh is. Loses the sign of zero and low bits of denormals.
 inline Val half_expm1(const Val& x) {
   const auto [n, r] = exp_parts(clamp(x, pick(x, -30, -60), pick(x, 89.7, 710.7)));
-  const Val q = polynomial(r, {0.49999994, 0.166665211, 0.041668389, 0.00836874451, 0.00138145441},
-                           {0.5000000000000011, 0.1666666666666641, 0.04166666666652972, 0.008333333333494937, 0.001388888894376177,
-                            0.00019841269505833917, 2.480149294808297e-05, 2.755758676881831e-06, 2.763030672000301e-07,
-                            2.5000025046717848e-08});
   // e^x = 2^n (1 + r + r^2 q), computed to a quarter of what is wanted, so that nothing overflows early. The first fma is nearly exact
   // where the result is small.
   const Val s = scale(literal(x, 1), n - 2);
-  return 2 * fma(r * r * q, s, fma(r, s, s - 0.25));
+  return 2 * fma(r * r * exp_rest(r), s, fma(r, s, s - 0.25));
 }
 inline Val expm1(const Val& x) { return select(magnitude(x) < pick(x, 0x1p-26, 0x1p-55), x, 2 * half_expm1(x)); }
 

@@ -208,7 +208,7 @@ inline Val arctan2(const Val& y, const Val& x) {
   const Val steep = ax < ay;
   const Val numerator = select(steep, ax, ay), denominator = select(steep, ay, ax);
   const Val quotient = numerator / select(denominator == 0, 1, denominator);
-  const Val u = select(numerator == kInfinity, 1, quotient);
+  const Val u = select((numerator == kInfinity) & (denominator == kInfinity), 1, quotient);
   const Val left = sign_of(x) != 0;
   // +-t from 0, pi/2 or pi, whose lower parts go with t.
   const Val t = u + arctan_rest(u);

@@ -1,0 +1,367 @@
+#include "fuzz/random_graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "engine/plan.h"
+#include "engine/prepare.h"
+#include "engine/value.h"
+#include "graph/build.h"
+
+namespace sinter::fuzz {
+namespace {
+
+using graph::Graph;
+using graph::Id;
+using graph::Node;
+using graph::Tensor;
+using ops::Op;
+using ops::OpKind;
+
+class Generator {
+ public:
+  explicit Generator(std::uint32_t seed) : random_(seed) {}
+
+  Graph run(int size) {
+    int inputs = 1 + pick(4);
+    Shape base = shape();
+    for (int i = 0; i < inputs; ++i) {
+      Shape s = pick(4) == 0 ? Shape{} : pick(3) == 0 ? shape() : base;
+      pool_.push_back(g_.add({Op::Input, {}, {i}, {dtype(), s}}));
+    }
+    while (static_cast<int>(pool_.size()) < size) {
+      Id before = g_.size();
+      Id made = step();
+      if (made >= before && elements(made) <= 4096) pool_.push_back(made);
+      if (++tries_ > 50 * size) break;
+    }
+    std::vector<Id> outputs{pool_.back()};
+    for (int i = pick(3); i > 0; --i) outputs.push_back(any());
+    g_.set_outputs(outputs);
+    return graph::rewrite(g_, [](Graph&, const Node&) { return graph::kKeep; });
+  }
+
+ private:
+  int pick(int n) { return static_cast<int>(random_() % static_cast<std::uint32_t>(n)); }
+  Id any() { return pool_[static_cast<std::size_t>(pick(static_cast<int>(pool_.size())))]; }
+  Id recent() { return pool_[pool_.size() - 1 - static_cast<std::size_t>(pick(std::min<int>(4, static_cast<int>(pool_.size()))))]; }
+  const graph::Type& type(Id id) const { return g_[id].type; }
+  std::int64_t elements(Id id) const { return type(id).shape.product(); }
+  Dtype dtype() { return pick(3) == 0 ? static_cast<Dtype>(pick(kDtypeCount)) : Dtype::float32; }
+  Shape shape() {
+    static constexpr int kSizes[] = {1, 2, 3, 5, 7, 16, 17, 33, 65, 0};
+    Shape s;
+    for (int rank = pick(4); rank > 0; --rank) s.push_back(kSizes[pick(pick(12) == 0 ? 10 : 9)]);
+    return s;
+  }
+  // Something of this shape (or 0-d), of this dtype.
+  Id like(const Shape& s, Dtype t) {
+    std::vector<Id> fits;
+    for (Id id : pool_)
+      if (type(id).shape == s || type(id).shape.empty()) fits.push_back(id);
+    if (fits.empty() || pick(6) == 0) return graph::constant(g_, t, t == Dtype::bool_ ? random_() & 1 : t == Dtype::float32 ? 0x3F800000u + (random_() & 0x7FFFFF) : random_() & 3);
+    return graph::cast(g_, fits[static_cast<std::size_t>(pick(static_cast<int>(fits.size())))], t);
+  }
+
+  Id step() {
+    Id x = pick(3) ? recent() : any();
+    switch (pick(12)) {
+      case 0: return view(x);
+      case 1: return view(x);
+      case 2: return reduce(x);
+      case 3: return graph::cast(g_, x, dtype());
+      case 4: return gather(x);
+      case 5: return join(x);
+      case 6: return pick(3) == 0 ? product(x) : elementwise(x);
+      default: return elementwise(x);
+    }
+  }
+
+  Id elementwise(Id x) {
+    std::vector<Op> all;
+    for (std::size_t i = 0; i < ops::all_ops().size(); ++i)
+      if (ops::all_ops()[i].kind == OpKind::Elementwise) all.push_back(static_cast<Op>(i));
+    Op op = all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+    Shape s = type(x).shape;
+    std::vector<Dtype> dtypes(static_cast<std::size_t>(ops::info(op).operands), type(x).dtype);
+    if (op == Op::Where) dtypes[0] = Dtype::bool_;
+    Dtype compute;
+    try {
+      compute = ops::elementwise_type(op, dtypes).compute;
+    } catch (const Error&) {
+      return x;
+    }
+    std::vector<Id> in;
+    for (std::size_t i = 0; i < dtypes.size(); ++i) {
+      Dtype t = op == Op::Where && i == 0 ? Dtype::bool_ : compute;
+      in.push_back(i == 0 ? graph::cast(g_, x, t) : like(s, t));
+    }
+    return graph::elementwise(g_, op, in);
+  }
+
+  Id view(Id x) {
+    Shape s = type(x).shape;
+    std::int64_t rank = static_cast<std::int64_t>(s.size());
+    switch (pick(5)) {
+      case 0: {
+        std::vector<std::int64_t> axes;
+        for (std::int64_t i = 0; i < rank; ++i) axes.push_back(i);
+        std::shuffle(axes.begin(), axes.end(), random_);
+        return rank < 2 ? x : graph::transpose(g_, x, axes);
+      }
+      case 1: {
+        std::int64_t n = s.product();
+        Shape to;
+        for (std::int64_t d : {2, 3, 5})
+          if (n > 0 && n % d == 0 && pick(2)) {
+            to.push_back(d);
+            n /= d;
+          }
+        to.insert(static_cast<std::size_t>(pick(static_cast<int>(to.size()) + 1)), n);
+        return graph::reshape(g_, x, to);
+      }
+      case 2: {
+        for (std::size_t d = 0; d < s.size(); ++d)
+          if (s[d] == 1 && pick(2)) s[d] = 3;
+        if (pick(2) && s.size() < 4) s.insert(0, 2);
+        return graph::broadcast(g_, x, s);
+      }
+      default: {
+        if (rank == 0) return x;
+        ops::Attrs start, size, step;
+        Shape out;
+        for (std::int64_t d = 0; d < rank; ++d) {
+          std::int64_t n = s[static_cast<std::size_t>(d)], by = pick(3) == 0 ? -1 - pick(2) : 1 + pick(2);
+          std::int64_t first = n == 0 ? 0 : pick(static_cast<int>(n)), room = n == 0 ? 0 : by > 0 ? (n - 1 - first) / by + 1 : first / -by + 1;
+          std::int64_t count = room == 0 ? 0 : 1 + pick(static_cast<int>(room));
+          if (pick(3) == 0) first = 0, by = 1, count = n;
+          start.push_back(first), size.push_back(count), step.push_back(by);
+          out.push_back(count);
+        }
+        start.insert(start.end(), size.begin(), size.end());
+        start.insert(start.end(), step.begin(), step.end());
+        return g_.add({Op::Slice, {x}, start, {type(x).dtype, out}});
+      }
+    }
+  }
+
+  Id reduce(Id x) {
+    const Shape s = type(x).shape;
+    std::vector<std::int64_t> axes;
+    bool empty = false;
+    for (std::size_t d = 0; d < s.size(); ++d)
+      if (pick(2)) {
+        axes.push_back(static_cast<std::int64_t>(d));
+        empty = empty || s[d] == 0;
+      }
+    if (axes.empty()) return x;
+    Dtype t = type(x).dtype;
+    switch (pick(7)) {
+      case 0: return graph::reduce(g_, pick(2) ? Op::All : Op::Any, x, axes, Dtype::bool_);
+      case 1:
+      case 2:
+        if (empty || is_complex(t)) return x;
+        return graph::reduce(g_, pick(2) ? Op::Max : Op::Min, x, axes, t);
+      case 3: {
+        if (empty || is_complex(t)) return x;
+        if (axes.size() > 1) {
+          axes.clear();
+          for (std::size_t d = 0; d < s.size(); ++d) axes.push_back(static_cast<std::int64_t>(d));
+          if (s.product() == 0) return x;
+        }
+        return graph::reduce(g_, pick(2) ? Op::ArgMax : Op::ArgMin, x, axes, Dtype::uint32);
+      }
+      default: {
+        Dtype result = t == Dtype::bool_ || (is_integer(t) && size_of(t) < 4) ? (kind(t) == Kind::Unsigned ? Dtype::uint32 : Dtype::int32) : t;
+        return graph::reduce(g_, pick(4) ? Op::Sum : Op::Prod, x, axes, result);
+      }
+    }
+  }
+
+  Id gather(Id x) {
+    const Shape s = type(x).shape;
+    if (s.empty() || s.product() == 0) return x;
+    std::size_t axis = static_cast<std::size_t>(pick(static_cast<int>(s.size())));
+    if (pick(2)) {
+      Id index = graph::cast(g_, any(), pick(2) ? Dtype::int32 : Dtype::uint8);
+      Shape out;
+      for (std::size_t d = 0; d < s.size(); ++d) {
+        if (d != axis) out.push_back(s[d]);
+        else
+          for (const Dim& n : type(index).shape) out.push_back(n);
+      }
+      if (out.size() > 5) return x;
+      return g_.add({Op::Take, {x, index}, {static_cast<std::int64_t>(axis)}, {type(x).dtype, out}});
+    }
+    for (Id id : pool_)
+      if (type(id).shape == s && id != x) {
+        Id index = graph::cast(g_, id, Dtype::int32);
+        return g_.add({Op::TakeAlong, {x, index}, {static_cast<std::int64_t>(axis)}, type(x)});
+      }
+    return x;
+  }
+
+  Id join(Id x) {
+    const Shape s = type(x).shape;
+    Dtype t = type(x).dtype;
+    if (s.empty()) {
+      Id start = graph::cast(g_, x, Dtype::float32), step = graph::constant(g_, Dtype::float32, 0x3F000000);
+      return g_.add({Op::Arange, {start, step}, {0}, {Dtype::float32, Shape{1 + pick(40)}}});
+    }
+    std::size_t axis = static_cast<std::size_t>(pick(static_cast<int>(s.size())));
+    if (pick(2)) {
+      std::vector<Id> in{x, x};
+      Shape out = s;
+      out[axis] *= 2;
+      for (Id id : pool_)
+        if (type(id) == type(x) && id != x) {
+          in.push_back(id);
+          out[axis] += s[axis];
+          break;
+        }
+      return g_.add({Op::Concatenate, in, {static_cast<std::int64_t>(axis)}, {t, out}});
+    }
+    ops::Attrs low, high;
+    Shape out = s;
+    for (std::size_t d = 0; d < s.size(); ++d) {
+      low.push_back(pick(3)), high.push_back(pick(3));
+      out[d] += low.back() + high.back();
+    }
+    low.insert(low.end(), high.begin(), high.end());
+    return g_.add({Op::Pad, {x, like(Shape{}, t)}, low, {t, out}});
+  }
+
+  Id product(Id x) {
+    const Shape s = type(x).shape;
+    if (s.size() < 2) return x;
+    std::vector<std::int64_t> axes;
+    for (std::size_t d = 0; d < s.size(); ++d) axes.push_back(static_cast<std::int64_t>(d));
+    std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+    Id y = graph::transpose(g_, x, axes);
+    Shape out = s;
+    out[s.size() - 1] = s[s.size() - 2];
+    return g_.add({Op::Matmul, {x, y}, {}, {type(x).dtype, out}});
+  }
+
+  std::mt19937 random_;
+  Graph g_;
+  std::vector<Id> pool_;
+  int tries_ = 0;
+};
+
+Array to_array(const Tensor& t) {
+  runtime::BufferRef buffer = runtime::allocate(t.bytes.size());
+  if (!t.bytes.empty()) std::memcpy(buffer.data(), t.bytes.data(), t.bytes.size());
+  return engine::make_ready(std::move(buffer), {0, graph::row_major(t.shape)}, t.dtype, t.shape);
+}
+Tensor to_tensor(const Array& a) {
+  Array c = engine::contiguous(a);
+  const engine::Value& v = *c.get();
+  Tensor t{v.dtype, v.shape, {}};
+  std::int64_t size = size_of(v.dtype);
+  t.bytes.resize(static_cast<std::size_t>(v.shape.product() * size));
+  if (!t.bytes.empty()) std::memcpy(t.bytes.data(), static_cast<const char*>(v.buffer.data()) + v.layout.offset * size, t.bytes.size());
+  return t;
+}
+
+// Operations whose reference rounds in another order.
+bool is_rounded(const Graph& g) {
+  for (Id id = 0; id < g.size(); ++id) {
+    Op op = g[id].op;
+    if (op == Op::Matmul || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Graph random_graph(std::uint32_t seed, int size) { return Generator(seed).run(size); }
+
+std::vector<Tensor> run(const Graph& g, std::span<const Tensor> inputs, Path path) {
+  std::vector<Array> arrays;
+  for (const Tensor& t : inputs) arrays.push_back(to_array(t));
+  std::vector<Tensor> out;
+  if (path == Path::regular) {
+    std::vector<Array> values;
+    for (Id id = 0; id < g.size(); ++id) {
+      const Node& n = g[id];
+      std::vector<Array> in;
+      for (Id u : n.in) in.push_back(values[u]);
+      values.push_back(n.op == Op::Input ? arrays[static_cast<std::size_t>(n.attrs[0])] : engine::make(n.op, std::move(in), n.attrs, n.type.dtype, n.type.shape));
+    }
+    arrays.clear();
+    for (Id id : g.outputs()) out.push_back(to_tensor(values[id]));
+    return out;
+  }
+  engine::GraphOptions options;
+  options.fuse = path != Path::unfused;
+  options.simplify = path != Path::unfused;
+  engine::Prepared p = engine::prepare(g, options);
+  std::vector<graph::Layout> layouts;
+  for (const Array& a : arrays) layouts.push_back({0, a.get()->layout.strides});
+  engine::Plan plan(p.graph, p.partition, layouts, false);
+  for (const Array& a : plan.run(arrays, {}, {}, path == Path::interpreted)) out.push_back(to_tensor(a));
+  return out;
+}
+
+std::string disagreement(const Graph& g, std::uint32_t input_seed) {
+  try {
+    std::vector<Tensor> in = graph::sample_inputs(g, input_seed), regular = run(g, in, Path::regular);
+    for (auto [path, name] : {std::pair{Path::compiled, "compiled"}, {Path::unfused, "unfused"}, {Path::interpreted, "interpreted"}})
+      if (std::string d = graph::difference(regular, run(g, in, path)); !d.empty()) return str("regular and ", name, ": ", d);
+    if (!is_rounded(g))
+      if (std::string d = graph::difference(regular, graph::interpret(g, in)); !d.empty()) return "regular and reference: " + d;
+  } catch (const std::exception& e) {
+    return str("exception: ", e.what());
+  }
+  return "";
+}
+
+Graph shrink(const Graph& g, std::uint32_t input_seed) {
+  Graph best = g;
+  bool smaller = true;
+  while (smaller) {
+    smaller = false;
+    if (best.outputs().size() > 1)
+      for (Id keep : best.outputs()) {
+        Graph one = best;
+        one.set_outputs({keep});
+        one = graph::rewrite(one, [](Graph&, const Node&) { return graph::kKeep; });
+        if (!disagreement(one, input_seed).empty()) {
+          best = std::move(one);
+          smaller = true;
+          break;
+        }
+      }
+    // A node becomes an input: what is above it goes.
+    for (Id cut = best.size(); cut-- > 0 && !smaller;) {
+      if (best[cut].op == Op::Input || best[cut].op == Op::Constant) continue;
+      Graph next;
+      std::vector<Id> ids(best.size());
+      std::int64_t slots = 0;
+      std::vector<char> needed(best.size(), 0);
+      for (Id id : best.outputs()) needed[id] = 1;
+      for (Id id = best.size(); id-- > 0;)
+        if (needed[id] && id != cut)
+          for (Id u : best[id].in) needed[u] = 1;
+      for (Id id = 0; id < best.size(); ++id) {
+        if (!needed[id]) continue;
+        Node n = best[id];
+        if (id == cut || n.op == Op::Input) n = {Op::Input, {}, {slots++}, n.type};
+        for (Id& u : n.in) u = ids[u];
+        ids[id] = next.add(std::move(n));
+      }
+      std::vector<Id> outputs;
+      for (Id id : best.outputs()) outputs.push_back(ids[id]);
+      next.set_outputs(outputs);
+      if (next.size() < best.size() && !disagreement(next, input_seed).empty()) {
+        best = std::move(next);
+        smaller = true;
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace sinter::fuzz

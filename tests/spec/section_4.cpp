@@ -1,0 +1,375 @@
+// SPEC 4: tracing.
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+#include <variant>
+
+#include "spec/helpers.h"
+
+namespace spec {
+namespace {
+
+float value(const Array& a) { return a.item<float>(); }
+Array global_array(0.5);
+
+struct Linear {
+  Array w{2.0};
+  Array operator()(const Array& x) const { return x * w; }
+};
+struct Deep {
+  std::vector<Linear> layers{Linear{}};
+  Array operator()(const Array& x) const { return layers[0](x); }
+};
+
+TEST(spec_4_1, f_runs_once_on_a_miss_and_not_on_a_hit) {
+  int runs = 0;
+  auto f = compile([&runs](const Array& x) {
+    ++runs;
+    return x + 1;
+  });
+  for (int i = 0; i < 5; ++i) f(1.0);
+  EXPECT_EQ(runs, 1);
+  f(ones({2}));
+  EXPECT_EQ(runs, 2);
+}
+
+TEST(spec_4_1, a_mutable_callable_starts_from_what_compile_copied) {
+  auto f = compile([n = 0](const Array& x) mutable { return x * ++n; });
+  EXPECT_EQ(value(f(1.0)), 1);
+  EXPECT_EQ(value(f(1.0)), 1);
+  EXPECT_TRUE(same(f(ones({2})), ones({2})));
+  std::function<Array(const Array&)> wrapped = [n = 0](const Array& x) mutable { return x * ++n; };
+  auto g = compile(wrapped);
+  g(1.0);
+  EXPECT_TRUE(same(g(ones({2})), ones({2})));
+}
+
+TEST(spec_4_2, looking_at_a_placeholder) {
+  struct Case {
+    const char* what;
+    void (*look)(const Array&);
+  };
+  for (Case c : {Case{"item", [](const Array& a) { a.item<float>(); }}, {"eval", [](const Array& a) { a.eval(); }},
+                 {"data", [](const Array& a) { a.data<float>(); }}, {"to_vector", [](const Array& a) { a.to_vector<float>(); }},
+                 {"print", [](const Array& a) { text(a); }}, {"bool", [](const Array& a) { if (a) {} }}}) {
+    auto f = compile(
+        [c](const Array& x) {
+          Array y = exp(x);
+          c.look(y);
+          return y;
+        },
+        {.name = "step"});
+    std::string e = thrown<TraceError>([&] { f(1.0); });
+    EXPECT_TRUE(has(e, "'step'") && has(e, "exp") && has(e, "disable_compile()") && has(e, "return it")) << c.what << ": " << e;
+    EXPECT_EQ(f.stats().entries, 0);
+    auto input = compile([c](const Array& x) {
+      c.look(x);
+      return x;
+    });
+    EXPECT_TRUE(has(thrown<TraceError>([&] { input(1.0); }), "input 0")) << c.what;
+  }
+}
+
+TEST(spec_4_2, branching_on_a_placeholder) {
+  auto f = compile([](const Array& x) { return x > 0 ? x : -x; }, {.name = "absolute"});
+  std::string e = thrown<TraceError>([&] { f(1.0); });
+  EXPECT_TRUE(has(e, "'absolute'") && has(e, "greater")) << e;
+}
+
+TEST(spec_4_2, work_on_constants_may_be_looked_at) {
+  auto f = compile([](const Array& x) {
+    Array table = arange(4) * 2;
+    return x + table.to_vector<int>()[3];
+  });
+  EXPECT_EQ(value(f(1.0)), 7);
+  EXPECT_EQ(value(f(2.0)), 8);
+}
+
+TEST(spec_4_3, escaped_placeholders) {
+  std::vector<Array> leaked;
+  auto f = compile(
+      [&leaked](const Array& x) {
+        leaked.push_back(x + 1);
+        return x;
+      },
+      {.name = "step"});
+  f(1.0);
+  f(1.0);
+  ASSERT_EQ(leaked.size(), 1u);
+  const std::string part = "escaped from compiled function 'step'; return it or keep it in a state";
+  const Array& a = leaked[0];
+  auto g = compile([](const Array& x) { return x * 2; });
+  std::function<void()> uses[] = {[&] { a.item<float>(); }, [&] { a.eval(); }, [&] { text(a); }, [&] { (void)(a + 1); }, [&] { sum(a); },
+                                  [&] { g(a); }, [&] { if (a) {} }, [&] { a.data<float>(); }, [&] { compile([&a](const Array& x) { return x + a; })(1.0); },
+                                  [&] { compile([a](const Array& x) { return x + a; })(1.0); }, [&] { compile([a](const Array&) { return a; })(1.0); }};
+  for (auto& use : uses) {
+    std::string e = thrown<TraceError>(use);
+    EXPECT_TRUE(has(e, part)) << e;
+  }
+  EXPECT_EQ(a.dtype(), float32) << "its type may be asked";
+}
+
+TEST(spec_4_3, escaped_to_another_trace_of_the_same_function) {
+  Array kept;
+  auto f = compile([&kept](const Array& x) {
+    Array r = kept.valid() ? x + kept : x;
+    kept = x * 2;
+    return r;
+  });
+  f(1.0);
+  EXPECT_TRUE(has(thrown<TraceError>([&] { f(ones({2})); }), "escaped"));
+}
+
+// ---- captures -------------------------------------------------------------------------------------------------------------------------
+
+template <class F>
+void constant(const F& f, const char* what) {
+  EXPECT_EQ(value(compile(f)(4.0)), 2) << what;
+}
+template <class F>
+void refused(const F& f, const char* what) {
+  std::string e = thrown<CaptureError>([&] { compile(f, {.name = "step"})(4.0); });
+  EXPECT_NE(e, "") << what;
+  EXPECT_EQ(value(compile(f, {.captures = Captures::constant})(4.0)), 2) << what;
+}
+
+TEST(spec_4_4, held_by_value_is_a_constant) {
+  Array x(0.5), y(1.0);
+  std::vector<Array> v{x};
+  std::map<std::string, Array> m{{"x", x}};
+  Deep deep;
+  deep.layers[0].w = x;
+  constant([x](const Array& a) { return a * x; }, "[x]");
+  constant([=](const Array& a) { return a * x; }, "[=]");
+  constant([x](const Array& a) mutable { return a * x; }, "mutable");
+  constant([v](const Array& a) { return a * v[0]; }, "vector");
+  constant([m](const Array& a) { return a * m.at("x"); }, "map");
+  constant([s = std::array<Array, 2>{y, x}](const Array& a) { return a * s[1]; }, "array");
+  constant([s = std::optional<Array>(x)](const Array& a) { return a * *s; }, "optional");
+  constant([s = std::variant<int, Array>(x)](const Array& a) { return a * std::get<1>(s); }, "variant");
+  constant([s = std::pair{1, x}](const Array& a) { return a * s.second; }, "pair");
+  constant(Linear{x}, "functor");
+  constant(deep, "vector in a functor");
+  constant([deep](const Array& a) { return deep(a); }, "struct");
+  constant(std::bind([](const Array& a, const Array& b) { return a * b; }, std::placeholders::_1, x), "bind");
+  constant(std::bind_front([](const Array& b, const Array& a) { return a * b; }, x), "bind_front");
+  constant([in = [x](const Array& a) { return a * x; }](const Array& a) { return in(a); }, "lambda in lambda");
+  constant(std::function<Array(const Array&)>([x](const Array& a) { return a * x; }), "std::function");
+  constant([c = compile([x](const Array& a) { return a * x; })](const Array& a) { return c(a); }, "an inlined function brings its own");
+  auto inner = compile([x](const Array& a) { return a * x; });
+  constant([&inner](const Array& a) { return inner(a); }, "also by reference");
+  constant(compile([x](const Array& a) { return a * x; }), "compiled twice");
+}
+
+TEST(spec_4_4, reached_in_another_way_is_refused) {
+  Array x(0.5);
+  auto shared = std::make_shared<Array>(x);
+  const Array* p = &x;
+  static Array local(0.5);
+  refused([&x](const Array& a) { return a * x; }, "[&x]");
+  refused([&](const Array& a) { return a * x; }, "[&]");
+  refused([p](const Array& a) { return a * *p; }, "pointer");
+  refused([shared](const Array& a) { return a * *shared; }, "shared_ptr");
+  refused([r = std::ref(x)](const Array& a) { return a * r.get(); }, "reference_wrapper");
+  refused([](const Array& a) { return a * global_array; }, "global");
+  refused([](const Array& a) { return a * local; }, "static");
+  refused(std::bind([](const Array& a, const Array& b) { return a * b; }, std::placeholders::_1, std::cref(x)), "bind of a reference");
+  Array two(2.0);
+  auto returned = [&two](const Array&) { return two; };
+  EXPECT_NE(thrown<CaptureError>([&] { compile(returned)(1.0); }), "") << "returned";
+  EXPECT_EQ(value(compile(returned, {.captures = Captures::constant})(1.0)), 2);
+  Array state(1.0);
+  EXPECT_NE(thrown<CaptureError>([&] { compile([&two](Array& s) { s = two; })(state); }), "") << "put into a state";
+  EXPECT_EQ(value(state), 1);
+}
+
+TEST(spec_4_4, the_message_names_shape_dtype_operation_and_remedies) {
+  Array table = ones({3, 2}, float16);
+  auto f = compile([&table](const Array& x) { return exp(x) * table; }, {.name = "step"});
+  EXPECT_EQ(thrown<CaptureError>([&] { f(1.0); }),
+            "multiply: compiled function 'step' uses an array that is neither an argument nor held by value; got float16[3,2]; pass it as an argument, make "
+            "it state, list it in captured(...), or compile with {.captures = Captures::constant}");
+}
+
+TEST(spec_4_4, callables_that_cannot_be_copied) {
+  auto plain = compile([p = std::make_unique<int>(5)](const Array& x) { return x * *p; });
+  auto copy = plain;
+  EXPECT_EQ(value(copy(1.0)), 5);
+  Array k(2.0);
+  auto holds = compile([k, p = std::make_unique<int>(5)](const Array& x) { return x * k * *p; });
+  std::string e = thrown<CaptureError>([&] { holds(1.0); });
+  EXPECT_TRUE(has(e, "cannot be copied")) << e;
+}
+
+TEST(spec_4_4, arrays_made_while_tracing_are_constants) {
+  auto f = compile([](const Array& x) { return x + Array({1.f, 2.f}) * ones({2}); });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(same(f(1.0), Array({2.f, 3.f})));
+  auto local = compile([](const Array& a) {
+    static Array table = Array({1.f, 2.f});
+    return a * table;
+  });
+  EXPECT_TRUE(same(local(2.0), Array({2.f, 4.f})));
+  EXPECT_NE(thrown<CaptureError>([&] { local(Array({1.f, 2.f})); }), "") << "a static is foreign to the second trace";
+}
+
+TEST(spec_4_4, captures_constant_reads_at_each_trace) {
+  Array k(2.0);
+  auto f = compile([&k](const Array& x) { return x * k; }, {.captures = Captures::constant});
+  EXPECT_EQ(value(f(3.0)), 6);
+  k = Array(5.0);
+  EXPECT_EQ(value(f(3.0)), 6) << "kept till the next trace";
+  EXPECT_TRUE(same(f(ones({2})), full({2}, 5.0)));
+}
+
+TEST(spec_4_4, constants_held_by_value_outlive_the_original) {
+  auto f = [] {
+    Array k = arange(3, float32);
+    return compile([k](const Array& x) { return x * k; });
+  }();
+  EXPECT_TRUE(same(f(2.0), Array({0.f, 2.f, 4.f})));
+  clear_cache();
+  EXPECT_TRUE(same(f(2.0), Array({0.f, 2.f, 4.f})));
+}
+
+TEST(spec_4_4, large_constants_are_neither_copied_nor_printed) {
+  Array big = ones({4 << 20});
+  big.eval();
+  std::size_t before = active_memory();
+  auto f = compile([big](const Array& x) { return sum(big * x); });
+  reset_peak_memory();
+  EXPECT_EQ(value(f(1.0)), static_cast<float>(4 << 20));
+  EXPECT_LT(peak_memory(), before + (1u << 20));
+  EXPECT_LT(f.graph(1.0).size() + f.kernels(1.0).size(), 20000u);
+}
+
+TEST(spec_4_4, work_on_constants) {
+  Array small = ones({1000});
+  auto f = compile([small](const Array& x) { return x + sum(small * 2); });
+  EXPECT_EQ(value(f(1.0)), 2001);
+  EXPECT_FALSE(has(f.graph(1.0), "sum")) << "done once: " << f.graph(1.0);
+  std::size_t before = active_memory();
+  reset_peak_memory();
+  auto g = compile([](const Array& x) { return sum(full({1 << 24}, 1.0) * 0.5 + x); });
+  EXPECT_EQ(value(g(1.0)), 1.5f * (1 << 24));
+  EXPECT_LT(peak_memory(), before + (1u << 24)) << "in each call, inside its fusion";
+}
+
+TEST(spec_4_4, an_input_that_is_also_captured_is_the_input) {
+  Array x(2.0), y(3.0);
+  auto by_value = compile([x](const Array& a) { return a * x; });
+  EXPECT_EQ(value(by_value(x)), 4);
+  EXPECT_EQ(value(by_value(y)), 6);
+  EXPECT_EQ(value(by_value(x)), 4);
+  auto constant = compile([&x](const Array& a) { return a * x; }, {.captures = Captures::constant});
+  EXPECT_EQ(value(constant(x)), 4);
+  EXPECT_EQ(value(constant(y)), 6);
+  EXPECT_EQ(value(constant(x)), 4);
+  x = Array(5.0);
+  EXPECT_EQ(value(constant(x)), 25) << "the regular call's result";
+  auto reference = compile([&x](const Array& a) { return a * x; });
+  EXPECT_EQ(value(reference(x)), 25);
+  x = Array(6.0);
+  EXPECT_EQ(value(reference(x)), 36);
+  EXPECT_NE(thrown<CaptureError>([&] { reference(y); }), "");
+}
+
+// ---- inlining -------------------------------------------------------------------------------------------------------------------------
+
+TEST(spec_4_6, compiled_functions_are_inlined) {
+  auto inner = compile([](const Array& x, const Array& y) { return exp(-x) + y; });
+  auto outer = compile([&inner](const Array& a) { return inner(a, a) * 2; });
+  EXPECT_NEAR(value(outer(1.0)), 2 * (std::exp(-1.0) + 1), 1e-5);
+  EXPECT_EQ(inner.stats().traces, 0);
+  EXPECT_EQ(inner.stats().calls, 1);
+  auto twice = compile(compile(compile([](const Array& x) { return x * 2; })));
+  EXPECT_EQ(value(twice(3.0)), 6);
+}
+
+TEST(spec_4_6, inlined_state_belongs_to_the_outer_trace) {
+  auto inner = compile([](Array& s, const Array& x) {
+    s = s + x;
+    return s * 2;
+  });
+  auto outer = compile([&inner](Array& s, const Array& x) { return inner(s, x) + inner(s, x); });
+  Array s(1.0);
+  EXPECT_EQ(value(outer(s, 1.0)), 10);
+  EXPECT_EQ(value(s), 3);
+  EXPECT_EQ(value(outer(s, 1.0)), 18);
+  EXPECT_EQ(value(s), 5);
+}
+
+TEST(spec_4_6, a_function_that_calls_itself) {
+  std::function<Array(const Array&, int)> power;
+  auto compiled = compile([&power](const Array& x, int n) { return power(x, n); });
+  power = [&compiled](const Array& x, int n) { return n == 0 ? ones_like(x) : x * compiled(x, n - 1); };
+  EXPECT_EQ(value(compiled(2.0, 5)), 32);
+  EXPECT_EQ(compiled.stats().traces, 1);
+}
+
+TEST(spec_4_6, captures_of_an_inlined_function_end_with_it) {
+  Array k(2.0);
+  auto inner = compile([&k](const Array& x) { return x * k; }, {.captures = Captures::constant});
+  auto outer = compile([&](const Array& x) { return inner(x); });
+  EXPECT_EQ(value(outer(3.0)), 6);
+  Array other(1.0);
+  auto refuses = compile([&](const Array& x) { return inner(x) + other; });
+  EXPECT_NE(thrown<CaptureError>([&] { refuses(3.0); }), "");
+}
+
+// ---- random numbers -------------------------------------------------------------------------------------------------------------------
+
+TEST(spec_4_7, the_generator_is_implicit_state) {
+  auto noisy = [](const Array& x) { return x + random::uniform({3}) * 2 + random::normal({3}); };
+  auto f = compile(noisy);
+  random::seed(7);
+  std::vector<Array> regular, compiled;
+  for (int i = 0; i < 4; ++i) regular.push_back(noisy(1.0));
+  random::seed(7);
+  for (int i = 0; i < 4; ++i) compiled.push_back(f(1.0));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same(regular[i], compiled[i])) << i;
+  EXPECT_FALSE(array_equal(compiled[0], compiled[1]).item<bool>());
+  EXPECT_EQ(f.stats().traces, 1);
+  random::seed(7);
+  noisy(1.0);
+  EXPECT_TRUE(same(f(1.0), regular[1])) << "regular and compiled calls share the sequence";
+}
+
+TEST(spec_4_7, a_call_that_throws_leaves_the_generator) {
+  auto draws = [] { return random::uniform({2}); };
+  auto bad = compile([](const Array& x) { return x + random::uniform({2}) + ones({7}); });
+  random::seed(3);
+  Array expected = draws();
+  random::seed(3);
+  EXPECT_NE(thrown<ShapeError>([&] { bad(1.0); }), "");
+  EXPECT_TRUE(same(draws(), expected));
+}
+
+TEST(spec_4_7, seeding_inside) {
+  auto f = compile([](const Array& x) {
+    random::seed(11);
+    return x + random::uniform({2});
+  });
+  random::seed(11);
+  Array expected = random::uniform({2}), next = random::uniform({2});
+  random::seed(1);
+  EXPECT_TRUE(same(f(0.0), expected));
+  EXPECT_TRUE(same(random::uniform({2}), next));
+  random::seed(2);
+  EXPECT_TRUE(same(f(0.0), expected));
+}
+
+TEST(spec_4_7, each_thread_has_its_generator) {
+  auto f = compile([](const Array& x) { return x + random::uniform({4}); });
+  random::seed(5);
+  Array here = f(0.0), there;
+  std::thread([&] {
+    random::seed(5);
+    there = f(0.0);
+  }).join();
+  EXPECT_TRUE(same(here, there));
+  EXPECT_EQ(f.stats().traces, 1);
+}
+
+}  // namespace
+}  // namespace spec
