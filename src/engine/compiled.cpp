@@ -347,7 +347,7 @@ void find_owned(const Frame& f, Entry& e) {
   };
   for (const Source& s : e.results) shown(s);
   for (const Source& s : e.states) shown(s);
-  shown(e.generator);
+  if (e.draws) shown(e.generator);
 }
 
 std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t hash) {

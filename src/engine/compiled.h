@@ -5,12 +5,12 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/fork_mutex.h"
 #include "engine/compiled_graph.h"
 #include "sinter/compile.h"
 
@@ -147,7 +147,7 @@ class Program {
   std::string last_miss() const;
 
  private:
-  std::mutex& lock_;
+  ForkMutex& lock_;
   std::list<std::shared_ptr<Entry>> order_;  // most recently used first
   std::unordered_multimap<std::uint64_t, std::list<std::shared_ptr<Entry>>::iterator> index_;
   std::int64_t hits_ = 0, traces_ = 0, retraces_ = 0;

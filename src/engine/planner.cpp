@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <queue>
+#include <tuple>
 
 #include "runtime/buffer.h"
 
@@ -227,27 +228,32 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
   }
 }
 
-Planner::Place Planner::product_operand(Id id) {
-  const Shape& shape = g_[id].type.shape;
-  const Place& at = *places_[id];
-  const std::vector<std::int64_t>& s = at.layout.strides;
-  std::size_t rank = shape.size();
-  std::int64_t rows = shape[rank - 2], columns = shape[rank - 1];
-  bool plain = s[rank - 1] == 1 && s[rank - 2] >= std::max<std::int64_t>(columns, 1), swapped = s[rank - 2] == 1 && s[rank - 1] >= std::max<std::int64_t>(rows, 1);
-  bool batch_ok = true;  // batch axes walk as one, and not in place
-  for (std::size_t d = 0; d + 2 < rank; ++d) {
+std::optional<kernel::CallDesc::Matrix> Planner::matrix(const Shape& shape, const std::vector<std::int64_t>& s) const {
+  std::size_t r = shape.size() - 2, c = shape.size() - 1;
+  std::int64_t rows = shape[r], columns = shape[c];
+  kernel::CallDesc::Matrix m;
+  // The stride of an axis of size 1 means nothing. Where both readings fit, the first is taken.
+  if ((s[c] == 1 || columns == 1) && (s[r] >= columns || rows == 1)) m = {false, rows == 1 ? columns : s[r], rows * columns};
+  else if ((s[r] == 1 || rows == 1) && (s[c] >= rows || columns == 1)) m = {true, columns == 1 ? rows : s[c], rows * columns};
+  else return std::nullopt;
+  // Batch axes must walk as one, and not in place.
+  std::int64_t next = 0;  // stride times size of the axis within
+  for (std::size_t d = r; d-- > 0;) {
     if (shape[d] == 1) continue;
-    if (s[d] <= 0) batch_ok = false;
-    for (std::size_t e = d + 1; e + 2 < rank; ++e)
-      if (shape[e] != 1) {
-        batch_ok = batch_ok && s[d] == s[e] * shape[e];
-        break;
-      }
+    if (s[d] <= 0 || (next != 0 && s[d] != next)) return std::nullopt;
+    if (next == 0) m.batch = s[d];
+    next = s[d] * shape[d];
   }
-  if ((plain || swapped) && batch_ok) return at;
+  m.leading = std::max<std::int64_t>(m.leading, 1);
+  return m;
+}
+
+std::pair<Planner::Place, kernel::CallDesc::Matrix> Planner::product_operand(Id id) {
+  const Shape& shape = g_[id].type.shape;
+  if (auto m = matrix(shape, places_[id]->layout.strides)) return {*places_[id], *m};
   Place copy{new_storage(bytes_of(g_[id].type), kNoItem), {0, graph::row_major(shape)}};
   emit_copy(id, copy, shape);
-  return copy;
+  return {copy, *matrix(shape, copy.layout.strides)};
 }
 
 void Planner::emit_product(Id id) {
@@ -259,18 +265,9 @@ void Planner::emit_product(Id id) {
   desc.n = n.type.shape[rank - 1];
   desc.k = g_[n.in[0]].type.shape[rank - 1];
   for (std::size_t d = 0; d + 2 < rank; ++d) desc.batch *= n.type.shape[d];
-  Place x = product_operand(n.in[0]), y = product_operand(n.in[1]), out = *places_[id];
-  auto matrix = [&](Id operand, const Place& at) {
-    const Shape& shape = g_[operand].type.shape;
-    kernel::CallDesc::Matrix m{shape[rank - 2] * shape[rank - 1], at.layout.strides[rank - 2], at.layout.strides[rank - 1]};
-    for (std::size_t d = 0; d + 2 < rank; ++d)
-      if (shape[d] != 1) m.batch = at.layout.strides[d];
-    // A row or column vector may be read either way; one spelling keeps products of one shape and layout one call.
-    if (shape[rank - 1] == 1 && m.row == 1) m.column = std::max<std::int64_t>(shape[rank - 2], 1);
-    return m;
-  };
-  desc.x = matrix(n.in[0], x);
-  desc.y = matrix(n.in[1], y);
+  Place x, y, out = *places_[id];
+  std::tie(x, desc.x) = product_operand(n.in[0]);
+  std::tie(y, desc.y) = product_operand(n.in[1]);
   Call call;
   call.product = backends::make_product(desc);
   plan_.steps_.push_back(std::move(call));

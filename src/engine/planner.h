@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "engine/plan.h"
+#include "kernel/call.h"
 #include "kernel/lower/lower.h"
 
 namespace sinter::engine {
@@ -55,8 +56,9 @@ class Planner {
   void emit_product(Id id);
   void emit_copy(Id from, const Place& to, const Shape& shape);
   void emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<std::uint64_t(Id)> constant_of);
-  // The operand's place, copied first where the library cannot read its layout.
-  Place product_operand(Id id);
+  // How a library can read the operand where it lies; none: it must be copied first.
+  std::optional<kernel::CallDesc::Matrix> matrix(const Shape& shape, const std::vector<std::int64_t>& strides) const;
+  std::pair<Place, kernel::CallDesc::Matrix> product_operand(Id id);
   void assign_buffers();
   void make_outputs();
   Slot slot(std::uint32_t storage, std::int64_t offset_bytes) const;

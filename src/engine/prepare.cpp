@@ -3,6 +3,7 @@
 #include "backends/cpu/products.h"
 #include "passes/decompose.h"
 #include "passes/fuse.h"
+#include "passes/pass.h"
 
 namespace sinter::engine {
 
@@ -16,6 +17,9 @@ Prepared prepare(const graph::Graph& g) {
 Prepared prepare(const graph::Graph& g, const GraphOptions& options) {
   Prepared p;
   p.graph = passes::decompose(g, [](Dtype t) { return backends::has_product(t); });
+  passes::Context context;
+  context.fast_math = options.fast_math;
+  if (options.simplify) p.graph = passes::run_pipeline(p.graph, context);
   passes::FuseOptions fuse;
   fuse.fuse = options.fuse;
   p.partition = passes::fuse(p.graph, fuse);

@@ -1,6 +1,4 @@
 // Programs: the cache of one identity, the registry of identities, and what a user can ask about them. Layer: engine.
-#include <pthread.h>
-
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -8,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "base/fork_mutex.h"
 #include "base/globals.h"
 #include "engine/compiled.h"
 #include "engine/kernel_store.h"
@@ -17,40 +16,22 @@
 namespace sinter {
 namespace {
 
-// Programs share a fixed set of locks, so that fork() can hold all of them: a child finds none taken by a thread it does not have.
+// Programs share a fixed set of locks, so that fork() can hold all of them. A thread that holds one takes no other.
 struct alignas(64) Stripe {
-  std::mutex lock;
+  ForkMutex lock{LockRank::Program};
 };
 struct Registry {
-  std::mutex lock;
+  ForkMutex lock{LockRank::Registry};
   std::unordered_map<std::string, std::shared_ptr<detail::Program>> by_identity;
   std::unordered_set<detail::Program*> all;
   std::array<Stripe, 64> stripes;
 };
-Registry& registry();
-
-// Order: the registry, then the stripes. Nothing else is locked under these.
-void before_fork() {
-  Registry& r = registry();
-  r.lock.lock();
-  for (Stripe& s : r.stripes) s.lock.lock();
-}
-void after_fork() {
-  Registry& r = registry();
-  for (Stripe& s : r.stripes) s.lock.unlock();
-  r.lock.unlock();
-}
-
 Registry& registry() {
-  static Registry* r = [] {  // never destroyed: compiled functions may be static objects
-    auto* made = new Registry;
-    pthread_atfork(before_fork, after_fork, after_fork);
-    return made;
-  }();
+  static Registry* r = new Registry;  // never destroyed: compiled functions may be static objects
   return *r;
 }
 
-std::mutex& stripe_of(const void* p) { return registry().stripes[std::hash<const void*>()(p) / alignof(detail::Program) % 64].lock; }
+ForkMutex& stripe_of(const void* p) { return registry().stripes[std::hash<const void*>()(p) / alignof(detail::Program) % 64].lock; }
 
 std::string count(std::int64_t n, const char* one, const char* many) { return str(n, ' ', n == 1 ? one : many); }
 

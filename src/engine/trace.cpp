@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <mutex>
 #include <new>
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/fork_mutex.h"
 #include "engine/tracing.h"
 #include "engine/value.h"
 
@@ -24,7 +24,7 @@ constexpr std::uint32_t kMaxNames = 1u << (64 - kSerialBits);
 std::atomic<std::uint64_t> next_serial{1};
 
 struct Names {
-  std::mutex lock;
+  ForkMutex lock{LockRank::Names};
   std::deque<std::string> all{"(unnamed)"};
   std::unordered_map<std::string, std::uint32_t> index;
 };

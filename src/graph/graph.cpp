@@ -53,6 +53,10 @@ Id Graph::add(Node node) {
 }
 
 Graph rewrite(const Graph& source, FunctionRef<Id(Graph& target, const Node& node)> f) {
+  return rewrite_with_source(source, [&](Graph& target, const Node& node, Id, const std::vector<Id>&) { return f(target, node); });
+}
+
+Graph rewrite_with_source(const Graph& source, FunctionRef<Id(Graph& target, const Node& node, Id id, const std::vector<Id>& copies)> f) {
   std::vector<bool> live(source.size(), false);
   for (Id id : source.outputs()) live[id] = true;
   for (Id id = source.size(); id-- > 0;) {
@@ -68,7 +72,7 @@ Graph rewrite(const Graph& source, FunctionRef<Id(Graph& target, const Node& nod
     if (!live[id]) continue;
     Node node = source[id];
     for (Id& in : node.in) in = copy[in];
-    const Id replaced = f(target, node);
+    const Id replaced = f(target, node, id, copy);
     copy[id] = replaced == kKeep ? target.add(std::move(node)) : replaced;
   }
   std::vector<Id> outputs = source.outputs();

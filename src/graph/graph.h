@@ -60,6 +60,9 @@ class Graph {
 /// returns the node that replaces it, or kKeep.
 Graph rewrite(const Graph& source, FunctionRef<Id(Graph& target, const Node& node)> f);
 
+/// The same, for an `f` that looks at the source: it is given the node's id there, and the new ids of the nodes before it.
+Graph rewrite_with_source(const Graph& source, FunctionRef<Id(Graph& target, const Node& node, Id id, const std::vector<Id>& copies)> f);
+
 /// Times each node is used: as an operand (once per operand slot), and as an output.
 std::vector<int> count_uses(const Graph& g);
 

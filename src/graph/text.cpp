@@ -108,7 +108,7 @@ struct Parser {
       inputs.emplace_back(number, Node{Op::Input, {}, {slot}, type()});
     }
     lex.take();
-    std::stable_sort(inputs.begin(), inputs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(inputs.begin(), inputs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     lex.expect("{");
     while (!lex.at("return")) {
       const text::Token at = lex.peek();

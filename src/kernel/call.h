@@ -6,13 +6,15 @@
 
 namespace sinter::kernel {
 
-/// out[b] = x[b] * y[b] for b in [0, batch): x is m by k, y is k by n, out is row-major without gaps. Strides are in elements.
+/// out[b] = x[b] * y[b] for b in [0, batch): x is m by k, y is k by n, out is row-major without gaps.
 struct CallDesc {
   Dtype dtype = Dtype::float32;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   struct Matrix {
-    std::int64_t batch, row, column;  // strides; row or column is 1
-  } x{}, y{};
+    bool transposed = false;   // columns, not rows, are contiguous
+    std::int64_t leading = 1;  // elements from one row (column, when transposed) to the next
+    std::int64_t batch = 0;    // elements from one matrix to the next
+  } x, y;
 };
 
 }  // namespace sinter::kernel

@@ -5,6 +5,7 @@
 #include "graph/interpret.h"
 #include "ops/elements.h"
 #include "passes/pass.h"
+#include "passes/views.h"
 
 namespace sinter::passes {
 namespace {
@@ -59,6 +60,6 @@ Id fold_node(Graph& g, const Node& n) {
   return g.add({Op::Constant, {}, ops::Attrs(words.begin(), words.end()), n.type});
 }
 
-Graph fold(const Graph& source, Context&) { return graph::rewrite(source, [](Graph& g, const Node& n) { return fold_node(g, n); }); }
+Graph fold(const Graph& source, Context&) { return rewrite_around_products(source, [](Graph& g, const Node& n) { return fold_node(g, n); }); }
 
 }  // namespace sinter::passes

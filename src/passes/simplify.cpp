@@ -81,7 +81,7 @@ Id apply_rules(Graph& g, const Node& n, bool fast_math) {
 }  // namespace
 
 Graph simplify(const Graph& source, Context& context) {
-  return graph::rewrite(source, [&](Graph& g, const Node& node) -> Id {
+  return rewrite_around_products(source, [&](Graph& g, const Node& node) -> Id {
     if (const Id folded = fold_node(g, node); folded != graph::kKeep) return folded;
     Node n = node;
     if (const Id same = simplify_structure(g, n); same != graph::kKeep) return same;

@@ -26,7 +26,7 @@ constexpr int kMaxCost = 12;  // instructions that a broadcast may repeat at eac
 
 class Sinker {
  public:
-  explicit Sinker(const Graph& g) : g_(g), uses_(graph::count_uses(g)), asked_(g.size()), wanted_(g.size(), false) {}
+  explicit Sinker(const Graph& g) : g_(g), uses_(graph::count_uses(g)), asked_(g.size()), wanted_(g.size(), false), pinned_(g.size(), false) {}
 
   Graph run() {
     for (Id id = 0; id < g_.size(); ++id) layouts_.push_back(layout_of(id));
@@ -124,12 +124,14 @@ class Sinker {
       a.views = prepend(view_of(g_, n), a.agreed ? a.views : kNothing);
       const bool copies = n.op == Op::Reshape || n.op == Op::AsStrided;  // its operand would be copied where it has gaps
       if (wanted_[id] || copies) wanted_[n.in[0]] = wanted_[n.in[0]] || is_view(g_[n.in[0]].op);
-      if ((a.agreed || wanted_[id]) && a.views != kNothing) ask(n.in[0], a.views, std::min(a.budget, kMaxCost));
+      if (pinned_[id]) pinned_[n.in[0]] = true;
+      if ((a.agreed || wanted_[id]) && !pinned_[id] && a.views != kNothing) ask(n.in[0], a.views, std::min(a.budget, kMaxCost));
       return;
     }
     const bool in_kernel = graph::is_pointwise(n.op) || ops::info(n.op).kind == ops::OpKind::Reduce;
     for (Id in : n.in) {
       if (in_kernel) wanted_[in] = true;
+      if (is_product(n.op)) pinned_[in] = true;
       if (a.agreed && !is_scalar_of(in, n)) ask(in, a.views, a.budget);
     }
   }
@@ -153,6 +155,11 @@ class Sinker {
         copy[id] = operand(n.in[0], a.views);
         continue;
       }
+      if (is_product(n.op)) {
+        for (Id& in : n.in) in = product_operand(target, g_, in, copy);
+        copy[id] = target.add(std::move(n));
+        continue;
+      }
       for (Id& in : n.in) in = a.agreed && !is_scalar_of(in, g_[id]) ? operand(in, a.views) : copy[in];
       if (a.agreed) n.type.shape = shape_after(a.views);
       copy[id] = target.add(std::move(n));
@@ -167,6 +174,7 @@ class Sinker {
   std::vector<int> uses_;
   std::vector<Asked> asked_;
   std::vector<bool> wanted_;  // of views: a kernel reads it, so that computing its operand there saves one
+  std::vector<bool> pinned_;  // of views: a product reads it, or a view of it, so it stays
   std::vector<graph::Layout> layouts_;
   std::vector<Step> steps_;
 };

@@ -6,6 +6,7 @@ namespace {
 using graph::Graph;
 using graph::Id;
 using graph::Node;
+using graph::Type;
 using ops::Op;
 
 // The axis of `v.to` along which axis `axis` of `v.from` runs; the others stand still. None if that is not so.
@@ -106,6 +107,29 @@ Id add_view(Graph& g, Id x, View v) {
   }
   if (v.op == Op::Reshape || v.op == Op::Broadcast) v.attrs = sizes(v.to);
   return g.add({v.op, {x}, std::move(v.attrs), {g[x].type.dtype, std::move(v.to)}});
+}
+
+Id product_operand(Graph& target, const Graph& source, Id operand, const std::vector<Id>& copies) {
+  std::vector<Id> views;
+  for (; is_view(source[operand].op); operand = source[operand].in[0]) views.push_back(operand);
+  Id x = copies[operand];
+  const Node& n = target[x];
+  if (source[operand].op != Op::Input && (is_view(n.op) || n.op == Op::Input)) x = target.add({Op::Copy, {x}, {}, Type(n.type)});
+  for (std::size_t i = views.size(); i-- > 0;) {
+    Node view = source[views[i]];
+    view.in[0] = x;
+    x = target.add(std::move(view));
+  }
+  return x;
+}
+
+Graph rewrite_around_products(const Graph& source, FunctionRef<Id(Graph& target, const Node& node)> f) {
+  return graph::rewrite_with_source(source, [&](Graph& target, const Node& node, Id id, const std::vector<Id>& copies) -> Id {
+    if (!is_product(node.op)) return f(target, node);
+    Node product = node;
+    for (std::size_t i = 0; i < product.in.size(); ++i) product.in[i] = product_operand(target, source, source[id].in[i], copies);
+    return target.add(std::move(product));
+  });
 }
 
 }  // namespace sinter::passes

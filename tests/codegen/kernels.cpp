@@ -62,7 +62,8 @@ double real(Dtype t, const std::uint8_t* at) {
   if (t == float64) return *reinterpret_cast<const double*>(at);
   if (t == float16) return static_cast<double>(*reinterpret_cast<const _Float16*>(at));
   std::uint32_t word = 0;
-  std::memcpy(t == bfloat16 ? reinterpret_cast<std::uint8_t*>(&word) + 2 : reinterpret_cast<std::uint8_t*>(&word), at, t == bfloat16 ? 2 : 4);
+  std::memcpy(t == bfloat16 ? reinterpret_cast<std::uint8_t*>(&word) + 2 : reinterpret_cast<std::uint8_t*>(&word), at,
+              t == bfloat16 ? 2 : 4);
   float f;
   std::memcpy(&f, &word, 4);
   return f;
@@ -95,7 +96,8 @@ void check_kernel(const Kernel& k, const Launch& launch, const std::string& what
       Launch got = launch;
       image_of(k, target, {.level = level}).entry()(0, launch.iterations, got.block().data());
       for (std::size_t b = 0; b < got.buffers.size(); ++b) {
-        expect_equal(k.buffers[b].dtype, got.buffers[b], expected.buffers[b], str(k.name, " ", what, " on ", target.cpu, " level ", level, " buffer ", b));
+        expect_equal(k.buffers[b].dtype, got.buffers[b], expected.buffers[b],
+                     str(k.name, " ", what, " on ", target.cpu, " level ", level, " buffer ", b));
         if (testing::Test::HasFailure()) return;
       }
     }

@@ -54,6 +54,7 @@ void expect_equal(Dtype t, const std::vector<std::uint8_t>& got, const std::vect
 void check_kernel(const Kernel& k, const Launch& launch, const std::string& what = "");
 
 /// out[i] = f(in...)[i] for i in [0, integer 0): a vector loop, behind it nothing.
-Kernel elementwise(const std::vector<Dtype>& in, const std::function<Ref(Builder&, const std::vector<Ref>&)>& f, int unroll = 1, int prefetch = 0);
+Kernel elementwise(const std::vector<Dtype>& in, const std::function<Ref(Builder&, const std::vector<Ref>&)>& f, int unroll = 1,
+                   int prefetch = 0);
 
 }  // namespace sinter::tests

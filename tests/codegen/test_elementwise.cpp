@@ -22,7 +22,8 @@ void check_lengths(const Kernel& k, std::initializer_list<int> lengths = {0, 1, 
 
 TEST(Elementwise, EveryLength) {
   for (int unroll : {1, 2, 4}) {
-    const Kernel k = elementwise({float32, float32}, [](Builder& b, auto& in) { return b.compute(Op::Add, float32, in[0], in[1]); }, unroll, 256);
+    const Kernel k =
+        elementwise({float32, float32}, [](Builder& b, auto& in) { return b.compute(Op::Add, float32, in[0], in[1]); }, unroll, 256);
     for (int n = 0; n <= 70; ++n) check_kernel(k, launch_of(k, n), str("unroll ", unroll, " length ", n));
   }
 }
@@ -31,7 +32,9 @@ TEST(Elementwise, EveryDtype) {
   for (int t = 0; t < kDtypeCount; ++t) {
     const auto dtype = static_cast<Dtype>(t);
     check_lengths(elementwise({dtype, dtype}, [&](Builder& b, auto& in) { return b.compute(Op::Add, dtype, in[0], in[1]); }, 2, 512));
-    check_lengths(elementwise({bool_, dtype, dtype}, [&](Builder& b, auto& in) { return b.compute(Op::Where, dtype, in[0], in[1], in[2]); }), {1, 20, 40});
+    check_lengths(
+        elementwise({bool_, dtype, dtype}, [&](Builder& b, auto& in) { return b.compute(Op::Where, dtype, in[0], in[1], in[2]); }),
+        {1, 20, 40});
   }
 }
 
@@ -42,7 +45,8 @@ TEST(Elementwise, EveryCast) {
     const Ref n = b.arg();
     const Ref i = b.loop(LoopKind::Vector, b.index(0), n);
     const Ref x = b.load(0, i);
-    for (int to = 0; to < kDtypeCount; ++to) b.store(static_cast<int>(b.buffer(static_cast<Dtype>(to), true)), i, b.cast(x, static_cast<Dtype>(to)));
+    for (int to = 0; to < kDtypeCount; ++to)
+      b.store(static_cast<int>(b.buffer(static_cast<Dtype>(to), true)), i, b.cast(x, static_cast<Dtype>(to)));
     b.end();
     b.kernel.name = str("cast_", static_cast<Dtype>(from));
     check_lengths(b.kernel, {5, 16, 67});
@@ -51,7 +55,7 @@ TEST(Elementwise, EveryCast) {
 
 // All operations on the dtypes that they take; a kernel holds several, for the price of a compilation is mostly its start.
 TEST(Elementwise, EveryOperation) {
-  for (Dtype t : {bool_, uint8, int16, int32, uint32, int64, float16, bfloat16, float32, float64, complex64}) {
+  for (Dtype t : {bool_, uint8, int16, uint32, int64, float16, bfloat16, float32, float64, complex64}) {
     std::vector<Op> ops;
     for (std::size_t o = 0; o < ops::all_ops().size(); ++o) {
       const auto op = static_cast<Op>(o);
@@ -62,14 +66,15 @@ TEST(Elementwise, EveryOperation) {
       } catch (const DtypeError&) {
       }
     }
-    for (std::size_t first = 0; first < ops.size(); first += 8) {
+    constexpr std::size_t kTogether = 8;
+    for (std::size_t first = 0; first < ops.size(); first += kTogether) {
       Builder b;
       for (int x = 0; x < 3; ++x) b.buffer(t, false);
       const Ref n = b.arg();
-      const Ref i = b.loop(LoopKind::Vector, b.index(0), n);
+      const Ref i = b.loop(LoopKind::Vector, b.index(0), n, 2);
       Ref in[3];
       for (int x = 0; x < 3; ++x) in[x] = b.load(x, i);
-      for (std::size_t o = first; o < std::min(first + 8, ops.size()); ++o) {
+      for (std::size_t o = first; o < std::min(first + kTogether, ops.size()); ++o) {
         const int operands = ops::info(ops[o]).operands;
         b.kernel.name += str(ops::info(ops[o]).name, " ");
         const Ref r = b.compute(ops[o], t, in[0], operands > 1 ? in[1] : kernel::kNone, operands > 2 ? in[2] : kernel::kNone);
@@ -78,6 +83,29 @@ TEST(Elementwise, EveryOperation) {
       b.end();
       check_kernel(b.kernel, launch_of(b.kernel, 331), str(t));
     }
+  }
+}
+
+// Every magnitude: denormal results, overflow, the seldom branches of reductions.
+TEST(Elementwise, EveryMagnitude) {
+  for (Dtype t : {float32, float64}) {
+    Builder b;
+    b.buffer(t, false);
+    const Ref n = b.arg();
+    const Ref i = b.loop(LoopKind::Vector, b.index(0), n, 2);
+    const Ref x = b.load(0, i);
+    for (Op op : {Op::Exp, Op::Exp2, Op::Tanh, Op::Log, Op::Sin, Op::Tan})
+      b.store(static_cast<int>(b.buffer(t, true)), i, b.compute(op, t, x));
+    b.end();
+    Launch l;
+    std::vector<double> values;
+    for (double v = -760; v < 720; v += 0.37) values.push_back(v);
+    for (double v = 1e-320; v < 1e300; v *= 3.7) values.insert(values.end(), {v, -v});
+    const std::vector<float> narrow(values.begin(), values.end());
+    l.buffers.push_back(t == float32 ? bytes_of(narrow) : bytes_of(values));
+    for (std::size_t o = 1; o < b.kernel.buffers.size(); ++o) l.buffers.push_back(random_elements(t, values.size(), o));
+    l.integers = {static_cast<std::int64_t>(values.size())};
+    check_kernel(b.kernel, l, str(t));
   }
 }
 
@@ -152,7 +180,9 @@ TEST(Elementwise, ParallelRanges) {
 TEST(Elementwise, TailsRaiseNothing) {
   std::vector<Kernel> kernels;
   for (Op op : {Op::Divide, Op::Multiply, Op::Add}) {
-    for (int unroll : {1, 4}) kernels.push_back(elementwise({float32, float32}, [&](Builder& b, auto& in) { return b.compute(op, float32, in[0], in[1]); }, unroll));
+    for (int unroll : {1, 4})
+      kernels.push_back(
+          elementwise({float32, float32}, [&](Builder& b, auto& in) { return b.compute(op, float32, in[0], in[1]); }, unroll));
   }
   for (const Kernel& k : kernels) {
     for (const Target& target : targets()) {

@@ -8,12 +8,15 @@ namespace sinter::tests {
 namespace {
 
 Kernel chain(int operations) {
-  return elementwise({float32, float32}, [&](Builder& b, auto& in) {
-    const Op ops[] = {Op::Add, Op::Tanh, Op::Multiply, Op::Subtract};
-    Ref v = in[0];
-    for (int o = 0; o < operations; ++o) v = b.compute(ops[o % 4], float32, v, o % 4 == 1 ? kernel::kNone : in[1]);
-    return v;
-  }, 4);
+  return elementwise(
+      {float32, float32},
+      [&](Builder& b, auto& in) {
+        const Op ops[] = {Op::Add, Op::Tanh, Op::Multiply, Op::Subtract};
+        Ref v = in[0];
+        for (int o = 0; o < operations; ++o) v = b.compute(ops[o % 4], float32, v, o % 4 == 1 ? kernel::kNone : in[1]);
+        return v;
+      },
+      4);
 }
 
 double milliseconds(FunctionRef<void()> f) {

@@ -9,8 +9,6 @@ namespace {
 
 std::vector<Dtype> numbers() { return {bool_, uint8, int16, int32, int64, float16, bfloat16, float32, float64, complex64}; }
 
-
-
 // y[r] = fold of x[r, :], rows in parallel.
 Kernel row_sum(Dtype t, int unroll, bool strided) {
   Builder b;
@@ -45,7 +43,8 @@ TEST(Loops, RowSums) {
 TEST(Loops, StridedRowSums) {
   for (Dtype t : {uint8, float16, float32, float64, complex64}) {
     const Kernel k = row_sum(t, 2, true);
-    for (int n : {1, 16, 40}) check_kernel(k, {{random_elements(t, 3 * 120, 4), random_elements(t, 3, 5)}, {3, n, 120, 3}, {}, 3}, str("length ", n));
+    for (int n : {1, 16, 40})
+      check_kernel(k, {{random_elements(t, 3 * 120, 4), random_elements(t, 3, 5)}, {3, n, 120, 3}, {}, 3}, str("length ", n));
   }
 }
 
@@ -120,7 +119,8 @@ TEST(Loops, NothingBeyondTheEnd) {
         for (std::size_t n = 1; n <= 70; ++n) {
           const std::size_t bytes = n * static_cast<std::size_t>(size_of(t));
           std::fill(memory + 2 * page, memory + 3 * page, 9);
-          std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(memory + page - bytes), reinterpret_cast<std::uint64_t>(memory + 3 * page - bytes), n};
+          std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(memory + page - bytes),
+                                   reinterpret_cast<std::uint64_t>(memory + 3 * page - bytes), n};
           image_of(k, target).entry()(0, 1, block);
           EXPECT_EQ(std::count(memory + 2 * page, memory + 3 * page - bytes, 9), static_cast<std::ptrdiff_t>(page - bytes));
         }
@@ -167,7 +167,8 @@ TEST(Loops, ReversedStridedAndBroadcast) {
     b.kernel.name = str("strided_copy_", t);
     for (int length : {1, 15, 16, 50}) {
       for (int s : {-1, 0, 1, 2}) {
-        check_kernel(b.kernel, {{random_elements(t, 150, 4), random_elements(t, 150, 5)}, {length, s, s < 0 ? length - 1 : 3, 2}}, str("step ", s));
+        check_kernel(b.kernel, {{random_elements(t, 150, 4), random_elements(t, 150, 5)}, {length, s, s < 0 ? length - 1 : 3, 2}},
+                     str("step ", s));
       }
     }
   }
@@ -190,7 +191,8 @@ TEST(Loops, Gather) {
     for (int length : {1, 17, 45}) {
       std::vector<std::int32_t> index(45);
       for (std::size_t v = 0; v < index.size(); ++v) index[v] = static_cast<std::int32_t>(v * 29 % 60);
-      check_kernel(b.kernel, {{random_elements(t, 60, 4), bytes_of(index), random_elements(t, 45, 5), random_elements(float32, 45, 5)}, {length}});
+      check_kernel(b.kernel,
+                   {{random_elements(t, 60, 4), bytes_of(index), random_elements(t, 45, 5), random_elements(float32, 45, 5)}, {length}});
     }
   }
 }
@@ -231,8 +233,61 @@ TEST(Loops, StoreOfACarriedValue) {
     b.next(sum, next);
     b.end();
     b.kernel.name = str("running_", t);
-    for (int length : {1, 17, 45, 70}) check_kernel(b.kernel, {{random_elements(t, 140, 4), random_elements(t, 140, 5), random_elements(t, 140, 6)}, {length}});
+    for (int length : {1, 17, 45, 70})
+      check_kernel(b.kernel, {{random_elements(t, 140, 4), random_elements(t, 140, 5), random_elements(t, 140, 6)}, {length}});
   }
+}
+
+// Much arithmetic: one masked loop, functions, values that live across calls, a fold, contiguous and strided stores.
+TEST(Loops, LongKernels) {
+  for (auto [t, op] :
+       {std::pair{float16, Op::Tanh}, {float32, Op::Sin}, {float64, Op::Exp}, {complex64, Op::Abs}, {int32, Op::FloorDivide}}) {
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(t, false);
+    for (int out = 0; out < 4; ++out) b.buffer(t, true);
+    const Ref n = b.arg(), s = b.scalar(t), zero = b.index(0), none = b.constant(t, 0);
+    const Ref i = b.loop(LoopKind::Vector, zero, n, 4, 256);
+    const Ref sum = b.carry(t, none);
+    const Ref x = b.load(0, i), y = b.load(1, i);
+    Ref v = x;
+    const bool two = ops::info(op).operands == 2;
+    for (int repeat = 0; repeat < 12; ++repeat) {
+      const Ref kept = b.compute(Op::Add, t, v, s);
+      v = b.cast(b.compute(op, t, v, two ? y : kernel::kNone), t);
+      v = b.compute(Op::Add, t, b.compute(Op::Multiply, t, v, x), kept);
+    }
+    b.next(sum, b.compute(Op::Add, t, sum, v));
+    b.store(2, i, v);
+    b.store(3, b.compute(Op::Multiply, int64, i, b.index(2)), b.compute(Op::Subtract, t, v, sum));
+    b.end();
+    const Ref again = b.loop(LoopKind::Vector, zero, n, 4);
+    b.store(4, again, b.cast(b.compute(op, t, b.load(1, again), two ? s : kernel::kNone), t));
+    b.end();
+    b.store(5, zero, b.combine(Op::Add, sum));
+    b.kernel.name = str("long_", t);
+    for (int length : {1, 17, 64, 100, 150}) {
+      std::vector<std::vector<std::uint8_t>> buffers;
+      for (std::uint64_t seed = 1; seed <= 6; ++seed) buffers.push_back(random_elements(t, 300, seed));
+      check_kernel(b.kernel, {buffers, {length}, {0x3f803f803f803f80}, 1}, str("length ", length));
+    }
+  }
+}
+
+// Indices as operands of operations that loop.
+TEST(Loops, IndexInALoop) {
+  Builder b;
+  b.buffer(int64, true);
+  b.buffer(float64, true);
+  const Ref n = b.arg();
+  const Ref i = b.loop(LoopKind::Vector, b.index(0), n, 4);
+  const Ref shifted = b.compute(Op::Add, int64, i, b.index(3));
+  b.store(0, i, b.compute(Op::Power, int64, shifted, i));
+  b.store(1, i, b.compute(Op::Remainder, float64, b.constant(float64, 0x7e37e43c8800759c), b.cast(shifted, float64)));
+  b.end();
+  b.kernel.name = "index_power";
+  for (int length : {1, 20, 64, 100})
+    check_kernel(b.kernel, {{random_elements(int64, 100, 1), random_elements(float64, 100, 2)}, {length}});
 }
 
 }  // namespace

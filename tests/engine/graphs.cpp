@@ -21,6 +21,7 @@ struct Case {
   const char* text;
   double tolerance = 0;
   int kernels = 0;  // expected of the fused plan; 0: any
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 const Case kCases[] = {
@@ -172,6 +173,27 @@ const Case kCases[] = {
        %3 = matmul %2, %1 : float64[3,5,9]
        return %3
      })", 1e-9},
+    {"matmul_degenerate_f32", R"(graph g(%0: float32[3,1], %1: float32[1,3], %2: float32[1,1]) {
+       %3 = transpose %0 {axes=1,0} : float32[1,3]
+       %4 = matmul %0, %3 : float32[3,3]
+       %5 = matmul %3, %0 : float32[1,1]
+       %6 = matmul %0, %1 : float32[3,3]
+       %7 = matmul %0, %2 : float32[3,1]
+       return %4, %5, %6, %7
+     })", 1e-5},
+    {"matmul_degenerate_f64", R"(graph g(%0: float64[3,1], %1: float64[1,3], %2: float64[1,1]) {
+       %3 = transpose %0 {axes=1,0} : float64[1,3]
+       %4 = matmul %0, %3 : float64[3,3]
+       %5 = matmul %3, %0 : float64[1,1]
+       %6 = matmul %0, %1 : float64[3,3]
+       %7 = matmul %0, %2 : float64[3,1]
+       return %4, %5, %6, %7
+     })", 1e-9},
+    {"matmul_batch_broadcast", R"(graph g(%0: float32[3,4], %1: float32[2,5,4,6]) {
+       %2 = broadcast_to %0 {shape=2,5,3,4} : float32[2,5,3,4]
+       %3 = matmul %2, %1 : float32[2,5,3,6]
+       return %3
+     })", 1e-4},
     {"matmul_int", R"(graph g(%0: int32[5,7], %1: int32[7,9]) {
        %2 = matmul %0, %1 : int32[5,9]
        return %2

@@ -87,9 +87,11 @@ TEST(Errors, elementwise) {
       THROWS(DtypeError, "nan_to_num: takes real numbers; got complex64; use it on real() and imag()", nan_to_num(c)),
       THROWS(DtypeError, "finfo: the dtype is not floating; got int8; use iinfo for integers", finfo(int8)),
       THROWS(DtypeError, "iinfo: the dtype is not an integer; got float32; use finfo for floating dtypes", iinfo(float32)),
-      THROWS(Error, "isclose: the array is unset; got an array that was default constructed or moved from; assign a value first", isclose(Array(), 1)),
+      THROWS(Error, "isclose: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             isclose(Array(), 1)),
       THROWS(ShapeError, "add: the array would have more than 2^63 bytes; got (1099511627776,1099511627776); use smaller sizes",
-             broadcast_to(v, {std::int64_t{1} << 39, 2}).reshape({std::int64_t{1} << 40, 1}) + reshape(broadcast_to(s, {std::int64_t{1} << 40}), {1, -1})),
+             broadcast_to(v, {std::int64_t{1} << 39, 2}).reshape({std::int64_t{1} << 40, 1}) +
+                 reshape(broadcast_to(s, {std::int64_t{1} << 40}), {1, -1})),
       THROWS(Error, "result_type: there are no operands; got {}; give one or more", result_type({})),
   });
 }

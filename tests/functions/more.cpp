@@ -1,4 +1,6 @@
 // What a printed line cannot show: accumulation in halves, empty arrays, NaN, weak scalars, limits of dtypes, integer rounding.
+#include <cstdlib>
+
 #include "functions/cases.h"
 
 namespace {
@@ -6,10 +8,11 @@ namespace {
 std::vector<float> floats(const Array& x) { return x.to_vector<float>(); }
 
 // What went wrong with f, if anything.
-std::string tries(Array (*f)(const Array&, const Array&), const char* name) {
+std::string tries(Array (*f)(const Array&, const Array&), const char* name, bool unary = false) {
   std::ostringstream wrong;
-  for (int i = 0; i < kDtypeCount; ++i) {
-    for (int k = i; k < kDtypeCount; k += 5) {  // not all pairs: each is a kernel
+  const bool all = std::getenv("SINTER_TEST_ALL") != nullptr;  // each pair is a kernel
+  for (int i = 0; i < kDtypeCount; i += all ? 1 : 5) {
+    for (int k = i; k < kDtypeCount; k += unary ? kDtypeCount : all ? 1 : 8) {
       const Array x = astype(Array({1, 0, 1}), static_cast<Dtype>(i)), y = astype(Array({1, 1, 1}), static_cast<Dtype>(k));
       try {
         const Array r = f(x, y);
@@ -142,12 +145,9 @@ TEST(Functions, reductions_of_every_dtype) {
 
 // Every function of the table, on every pair of dtypes, evaluates or throws DtypeError; nothing else.
 TEST(Functions, every_elementwise_function_takes_or_rejects_every_dtype) {
-#define OP1(Name, function, ...) \
-  ASSERT_EQ(tries([](const Array& x, const Array&) { return function(x); }, #function), "");
-#define OP2(Name, function, ...) \
-  ASSERT_EQ(tries([](const Array& x, const Array& y) { return function(x, y); }, #function), "");
-#define OP3(Name, function, ...) \
-  ASSERT_EQ(tries([](const Array& x, const Array& y) { return function(x, y, 1); }, #function), "");
+#define OP1(Name, function, ...) ASSERT_EQ(tries([](const Array& x, const Array&) { return function(x); }, #function, true), "");
+#define OP2(Name, function, ...) ASSERT_EQ(tries([](const Array& x, const Array& y) { return function(x, y); }, #function), "");
+#define OP3(Name, function, ...) ASSERT_EQ(tries([](const Array& x, const Array& y) { return function(x, y, 1); }, #function), "");
 #include "ops/elementwise.def"
 #undef OP1
 #undef OP2

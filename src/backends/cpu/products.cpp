@@ -37,8 +37,8 @@ class Blas final : public Product {
 
  private:
   static blasint narrow(std::int64_t v) { return static_cast<blasint>(v); }
-  static CBLAS_TRANSPOSE transposed(const CallDesc::Matrix& m) { return m.column == 1 ? CblasNoTrans : CblasTrans; }
-  static blasint leading(const CallDesc::Matrix& m) { return narrow(m.column == 1 ? m.row : m.column); }
+  static CBLAS_TRANSPOSE transposed(const CallDesc::Matrix& m) { return m.transposed ? CblasTrans : CblasNoTrans; }
+  static blasint leading(const CallDesc::Matrix& m) { return narrow(m.leading); }
   CallDesc d_;
 };
 
@@ -52,8 +52,11 @@ class OneDnn final : public Product {
   explicit OneDnn(const CallDesc& d) {
     using dnnl::memory;
     auto type = d.dtype == Dtype::bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
-    x_ = memory::desc({d.batch, d.m, d.k}, type, memory::dims{d.x.batch, d.x.row, d.x.column});
-    y_ = memory::desc({d.batch, d.k, d.n}, type, memory::dims{d.y.batch, d.y.row, d.y.column});
+    auto strides = [](const CallDesc::Matrix& m) {
+      return m.transposed ? memory::dims{m.batch, 1, m.leading} : memory::dims{m.batch, m.leading, 1};
+    };
+    x_ = memory::desc({d.batch, d.m, d.k}, type, strides(d.x));
+    y_ = memory::desc({d.batch, d.k, d.n}, type, strides(d.y));
     out_ = memory::desc({d.batch, d.m, d.n}, type, memory::dims{d.m * d.n, d.n, 1});
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -64,9 +64,8 @@ Val Emitter::constant(Dtype dtype, std::uint64_t bits) {
     llvm::Type* type = lane_type(b.getContext(), dtype);
     const unsigned width = dtype == Dtype::bool_ ? 1 : static_cast<unsigned>(8 * size_of(dtype));
     llvm::APInt raw(width, width == 1 ? bits != 0 : bits);
-    Value* v = type->isFloatingPointTy()
-                   ? static_cast<Value*>(llvm::ConstantFP::get(type, llvm::APFloat(type->getFltSemantics(), raw)))
-                   : llvm::ConstantInt::get(type, raw);
+    Value* v = type->isFloatingPointTy() ? static_cast<Value*>(llvm::ConstantFP::get(type, llvm::APFloat(type->getFltSemantics(), raw)))
+                                         : llvm::ConstantInt::get(type, raw);
     at->second = uniform(dtype, v).id;
   }
   return Val{this, at->second, dtype};

@@ -16,20 +16,20 @@ namespace sinter::backends {
 struct Bundle {
   Dtype dtype = Dtype::int64;
   bool uniform = true;
-  Values parts;                  // uniform: one scalar. Affine and not yet needed lane by lane: empty
-  llvm::Value* base = nullptr;   // affine: of lane 0 of part 0
-  llvm::Value* step = nullptr;   // affine: uniform
-  llvm::Value* spread = nullptr; // of a uniform: the same in all lanes, once needed
-  int calls = 0;                 // calls written before it
-  Values slots;                  // of the stack, once needed behind a later call
+  Values parts;                   // uniform: one scalar. Affine and not yet needed lane by lane: empty
+  llvm::Value* base = nullptr;    // affine: of lane 0 of part 0
+  llvm::Value* step = nullptr;    // affine: uniform
+  llvm::Value* spread = nullptr;  // of a uniform: the same in all lanes, once needed
+  int calls = 0;                  // calls written before it
+  Values slots;                   // of the stack, once needed behind a later call
 };
 
 /// The lanes for which code is being written.
 struct Frame {
-  int width = 1;     // lanes of a part
-  int parts = 0;     // 0: outside Vector loops, all values are uniform
-  Values offsets;    // int64: the lane's iteration minus that of lane 0 of part 0; padding lanes: 0
-  Values masks;      // padding lanes are false; empty when there are none
+  int width = 1;       // lanes of a part
+  int parts = 0;       // 0: outside Vector loops, all values are uniform
+  Values offsets;      // int64: the lane's iteration minus that of lane 0 of part 0; padding lanes: 0
+  Values masks;        // padding lanes are false; empty when there are none
   bool folds = false;  // the loop carries partials, so padding lanes may differ from lane 0
   int prefetch = 0;    // bytes
 };
@@ -53,13 +53,12 @@ class Emitter : public ops::Machine {
   /// lanes(), except for uniforms outside Vector loops: their one scalar.
   Values values(const ops::Val& v) { return frame.parts == 0 ? bundles_[v.id].parts : lanes(v); }
 
-  /// The raw element(s) at `index` (of elements of `dtype`'s storage, `scale` of them apart, `offset` further on).
+  /// Elements at `index`, in their stored form.
   ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index);
   void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value);
   /// complex64, at `index` pairs.
   std::pair<ops::Val, ops::Val> load_pair(llvm::Value* buffer, const ops::Val& index);
   void store_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val& re, const ops::Val& im);
-
 
   /// Calls keep no vector registers. Every value that is used behind a call is therefore kept on the stack by us: LLVM would do the
   /// same, but takes time quadratic in the number of calls to find that out.
@@ -71,10 +70,10 @@ class Emitter : public ops::Machine {
  private:
   // A loop over the parts of a bundle, for code that is seldom run: written once, for the part that `part` names at run time.
   struct Rolled {
-    llvm::BasicBlock* before;    // where parts are stored, for use in the loop
-    Frame frame;                 // there
+    llvm::BasicBlock* before;  // where parts are stored, for use in the loop
+    Frame frame;               // there
     llvm::Value* part;
-    std::size_t bundles;         // those made before the loop have several parts
+    std::size_t bundles;  // those made before the loop have several parts
     std::map<std::uint32_t, llvm::Value*> arrays;
     llvm::Value* offsets = nullptr;
   };

@@ -23,7 +23,8 @@ T must(llvm::Expected<T> value) {
 // In memory at run time, as opposed to symbol tables and unwinding notes.
 bool is_loaded(const SectionRef& s) {
   const ELFSectionRef elf(s);
-  return (elf.getFlags() & llvm::ELF::SHF_ALLOC) && s.getSize() > 0 && elf.getType() == llvm::ELF::SHT_PROGBITS && must(s.getName()) != ".eh_frame";
+  return (elf.getFlags() & llvm::ELF::SHF_ALLOC) && s.getSize() > 0 && elf.getType() == llvm::ELF::SHT_PROGBITS &&
+         must(s.getName()) != ".eh_frame";
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ runtime::Image flatten(llvm::StringRef object, llvm::StringRef entry) {
   for (bool code : {true, false}) {
     for (const SectionRef& s : file.sections()) {
       if (!is_loaded(s) || s.isText() != code) continue;
-      if (ELFSectionRef(s).getFlags() & llvm::ELF::SHF_WRITE) throw InternalError(str("internal: codegen: writable section ", must(s.getName()).str()));
+      if (ELFSectionRef(s).getFlags() & llvm::ELF::SHF_WRITE)
+        throw InternalError(str("internal: codegen: writable section ", must(s.getName()).str()));
       const std::size_t align = s.getAlignment().value();
       image.alignment = std::max(image.alignment, align);
       image.bytes.resize((image.bytes.size() + align - 1) / align * align);

@@ -2,6 +2,7 @@
 
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/functions.h"
+#include "backends/llvm/plan.h"
 
 namespace sinter::backends {
 
@@ -16,18 +17,17 @@ using ops::Wide;
 
 namespace {
 
-// LLVM's time is proportional to code. A kernel with much arithmetic has one masked loop instead of a main loop and a tail; one of more
-// instructions yet has functions for the expensive operations that it repeats. Beside that much arithmetic both cost little at run time
-// (200 operations, a quarter transcendental, unroll 4: 97 ms to compile without, 20 ms with, at equal speed).
-constexpr int kMaskedLoop = 80;   // instructions an iteration of one vector
-constexpr int kFunctions = 400;   // instructions in all
-constexpr int kExpensive = 12;    // instructions of an operation
-
 class Lowering {
  public:
   Lowering(const kernel::Kernel& k, const Target& target, const CodegenOptions& options, llvm::Module& module)
-      : k_(k), target_(target), fast_(options.fast_math), builder_(module.getContext()), emitter_(builder_, target),
-        functions_(module, target, emitter_), values_(k.body.size()), varying_(k.body.size()), next_(k.body.size()) {}
+      : k_(k),
+        target_(target),
+        fast_(options.fast_math),
+        builder_(module.getContext()),
+        emitter_(builder_, target),
+        functions_(module, target, emitter_),
+        plan_(make_plan(k)),
+        values_(k.body.size()) {}
 
   void run(llvm::Function* f);
 
@@ -35,7 +35,6 @@ class Lowering {
   using State = std::vector<Value*>;
   using Body = FunctionRef<State(Value* index, const State& state)>;
 
-  void analyse();
   void block(std::size_t first, std::size_t last);
   void instruction(const Inst& i, Ref r);
   void serial(Ref loop, std::size_t last);
@@ -61,69 +60,20 @@ class Lowering {
   llvm::IRBuilder<> builder_;
   Emitter emitter_;
   Functions functions_;
-  std::vector<Wide> values_;     // of each Ref, as last emitted
-  std::vector<bool> varying_;    // may differ between lanes
-  std::vector<std::size_t> next_;  // of a Loop: its End
+  const Plan plan_;
+  std::vector<Wide> values_;  // of each Ref, as last emitted
   std::vector<Value*> buffers_, integers_;
   std::vector<Wide> scalars_;
   Value* begin_ = nullptr;
   Value* end_ = nullptr;
   Value* words_ = nullptr;
-  bool masked_ = false, functions_wanted_ = false;
-  std::map<std::pair<ops::Op, Dtype>, int> uses_;  // of expensive operations
 };
-
-// Where loops end, what differs between lanes (to a fixed point: a serial loop's carried value may turn varying late), and the cost.
-void Lowering::analyse() {
-  std::vector<Ref> open;
-  int total = 0, work = 0;
-  int unroll = 1;
-  for (Ref r = 0; r < k_.body.size(); ++r) {
-    const Inst& i = k_.body[r];
-    if (i.code == Code::Loop) {
-      open.push_back(r);
-      if (i.kind == LoopKind::Vector) unroll = i.unroll;
-    }
-    if (i.code == Code::End) {
-      if (k_.body[open.back()].kind == LoopKind::Vector) unroll = 1;
-      next_[open.back()] = r;
-      open.pop_back();
-    }
-    if (i.code == Code::Compute) {
-      const int cost = ops::cost(i.op, i.dtype);
-      work += cost;
-      total += cost * unroll;
-      if (cost > kExpensive) ++uses_[{i.op, i.dtype}];
-    }
-  }
-  functions_wanted_ = total > kFunctions;
-  masked_ = functions_wanted_ || work > kMaskedLoop;
-  for (bool changed = true; changed;) {
-    changed = false;
-    bool in_vector_carries = false;
-    for (Ref r = 0; r < k_.body.size(); ++r) {
-      const Inst& i = k_.body[r];
-      bool v = false;
-      if (i.code == Code::Loop) {
-        v = i.kind == LoopKind::Vector;
-        in_vector_carries = v;
-      } else if (i.code == Code::Carry) {
-        v = in_vector_carries || varying_[i.in[0]] || varying_[i.in[1]];
-      } else if (i.code != Code::Combine && i.code != Code::End && i.code != Code::Store) {
-        in_vector_carries = false;
-        for (Ref in : i.in) v = v || (in != kNone && varying_[in]);
-      }
-      if (v && !varying_[r]) varying_[r] = changed = true;
-    }
-  }
-}
 
 void Lowering::run(llvm::Function* f) {
   begin_ = f->getArg(0);
   end_ = f->getArg(1);
   words_ = f->getArg(2);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", f));
-  analyse();
   load_arguments();
   block(0, k_.body.size());
   builder_.CreateRetVoid();
@@ -166,10 +116,13 @@ void Lowering::block(std::size_t first, std::size_t last) {
       instruction(i, ref);
       continue;
     }
-    const std::size_t end = next_[r];
-    if (i.kind == LoopKind::Vector) vector(ref, end);
-    else if (i.kind == LoopKind::Parallel) parallel(ref, end);
-    else serial(ref, end);
+    const std::size_t end = plan_.ends[r];
+    if (i.kind == LoopKind::Vector)
+      vector(ref, end);
+    else if (i.kind == LoopKind::Parallel)
+      parallel(ref, end);
+    else
+      serial(ref, end);
     r = end;
   }
 }
@@ -196,24 +149,27 @@ void Lowering::instruction(const Inst& i, Ref r) {
         flags.setNoSignedZeros();
         builder_.setFastMathFlags(flags);
       }
-      values_[r] = functions_wanted_ && cost > kExpensive && uses_[{i.op, i.dtype}] > 1 && emitter_.frame.parts > 0
-                       ? functions_.call(i.op, i.dtype, in)
-                       : ops::expand(i.op, i.dtype, in);
+      values_[r] = emitter_.frame.parts > 0 && plan_.functions.count({i.op, i.dtype}) ? functions_.call(i.op, i.dtype, in)
+                                                                                      : ops::expand(i.op, i.dtype, in);
       return;
     }
     case Code::Cast: values_[r] = ops::cast(operand(0), i.dtype); return;
     case Code::Load: {
       const Dtype t = k_.buffers[imm].dtype;
       Wide w{t, {}, {}};
-      if (is_complex(t)) std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re);
-      else w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re), t);
+      if (is_complex(t))
+        std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re);
+      else
+        w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re), t);
       values_[r] = w;
       return;
     }
     case Code::Store: {
       const Dtype t = k_.buffers[imm].dtype;
-      if (is_complex(t)) emitter_.store_pair(buffers_[imm], operand(0).re, operand(1).re, operand(1).im);
-      else emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t));
+      if (is_complex(t))
+        emitter_.store_pair(buffers_[imm], operand(0).re, operand(1).re, operand(1).im);
+      else
+        emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t));
       return;
     }
     case Code::Combine: combine(i, r); return;
@@ -240,7 +196,7 @@ Lowering::State Lowering::flatten(Ref value, Ref as) {
   const Wide& w = values_[value];
   State out;
   auto take = [&](const Val& v) {
-    const Values parts = varying_[as] ? emitter_.lanes(v) : Values{emitter_.bundle(v).parts[0]};
+    const Values parts = plan_.varying[as] ? emitter_.lanes(v) : Values{emitter_.bundle(v).parts[0]};
     out.insert(out.end(), parts.begin(), parts.end());
   };
   take(w.re);
@@ -251,7 +207,7 @@ Lowering::State Lowering::flatten(Ref value, Ref as) {
 void Lowering::unflatten(Ref carry, const State& state, std::size_t& at) {
   const Dtype t = k_.body[carry].dtype;
   auto take = [&] {
-    if (!varying_[carry]) return emitter_.uniform(ops::machine_dtype(t), state[at++]);
+    if (!plan_.varying[carry]) return emitter_.uniform(ops::machine_dtype(t), state[at++]);
     Values parts;
     for (int p = 0; p < emitter_.frame.parts; ++p) parts.push_back(state[at++]);
     return emitter_.varying(ops::machine_dtype(t), parts);
@@ -332,8 +288,8 @@ void Lowering::serial(Ref loop, std::size_t last) {
   bind(state);
 }
 
-// A main loop without masks, then a masked tail (kernels of much arithmetic: one masked loop). With carried values the tail is one iteration of the whole bundle, so that every
-// partial keeps its place; without, it goes part by part.
+// A main loop without masks, then a masked tail (kernels of much arithmetic: one masked loop). With carried values the tail is one
+// iteration of the whole bundle, so that every partial keeps its place; without, it goes part by part.
 void Lowering::vector(Ref loop, std::size_t last) {
   const Inst& i = k_.body[loop];
   const std::vector<Ref> carried = carries(loop);
@@ -390,7 +346,7 @@ void Lowering::vector(Ref loop, std::size_t last) {
   for (Ref c : carried) {
     for (Value* v : flatten(k_.body[c].in[0], c)) state.push_back(v);
   }
-  if (masked_) {
+  if (plan_.masked) {
     state = counted(begin, end, step, false, std::move(state), masked(i.unroll, i.prefetch));
   } else {
     Value* count = builder_.CreateSub(end, begin);

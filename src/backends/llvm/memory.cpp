@@ -90,8 +90,10 @@ void Emitter::store(Value* buffer, Dtype storage, const Val& index, const Val& v
   for (int p = 0; p < frame.parts; ++p) {
     const auto at = static_cast<std::size_t>(p);
     Value* to = p == 0 ? start : b.CreateConstGEP1_64(vector, start, static_cast<std::uint64_t>(p));
-    if (tail) b.CreateMaskedStore(in[at], to, align, frame.masks[at]);
-    else b.CreateAlignedStore(in[at], to, align);
+    if (tail)
+      b.CreateMaskedStore(in[at], to, align, frame.masks[at]);
+    else
+      b.CreateAlignedStore(in[at], to, align);
   }
   prefetch(start, frame.parts * frame.width * size_of(storage), true);
 }

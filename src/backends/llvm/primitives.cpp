@@ -17,7 +17,8 @@ bool is_float(Dtype t) { return t == float32 || t == float64; }
 Value* number(Builder& b, const Value* like, Dtype t, double v) {
   llvm::Type* element = lane_type(b.getContext(), t);
   llvm::Type* type = shaped(element, like);
-  return is_float(t) ? llvm::ConstantFP::get(type, v) : llvm::ConstantInt::get(type, static_cast<std::uint64_t>(static_cast<std::int64_t>(v)), true);
+  return is_float(t) ? llvm::ConstantFP::get(type, v)
+                     : llvm::ConstantInt::get(type, static_cast<std::uint64_t>(static_cast<std::int64_t>(v)), true);
 }
 
 int lane_count(const Value* v) {

@@ -56,14 +56,15 @@ inline Val expm1(const Val& x) { return select(magnitude(x) < pick(x, 0x1p-26, 0
 struct LogParts {
   Val e, f;  // x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2)
 };
-inline LogParts log_parts(const Val& x) {
+/// Denormals are normalised first, unless x has none.
+inline LogParts log_parts(const Val& x, bool denormals = true) {
   const bool single = is_single(x);
   const int fraction = single ? 23 : 52;
-  const Val tiny = x < pick(x, 0x1p-126, 0x1p-1022);
-  const Val normal = select(tiny, x * pick(x, 0x1p23, 0x1p52), x);
-  const Val word = bitcast(normal, signed_word(x));
+  const Val tiny = denormals ? x < pick(x, 0x1p-126, 0x1p-1022) : never(x);
+  const Val word = bitcast(denormals ? select(tiny, x * pick(x, 0x1p23, 0x1p52), x) : x, signed_word(x));
   const Val k = (word - bits(x, word.dtype, single ? 0x3f3504f3 : 0x3fe6a09e667f3bcd)) >> fraction;  // sqrt(1/2) and up: exponent 0
-  return {convert(k, x.dtype) + select(tiny, -fraction, literal(x, 0)), bitcast(word - (k << fraction), x.dtype) - 1};
+  const Val e = convert(k, x.dtype);
+  return {denormals ? e - select(tiny, fraction, literal(x, 0)) : e, bitcast(word - (k << fraction), x.dtype) - 1};
 }
 
 /// log(1 + f) - f for f as in LogParts.
@@ -112,7 +113,7 @@ inline Val log10(const Val& x) {
 /// log(1 + x) + extra * ln 2
 inline Val log1p_plus(const Val& x, const Val* extra) {
   const Val u = x + 1;
-  const Val e = log_parts(u).e;
+  const Val e = log_parts(u, false).e;
   // 1 + x = 2^e (1 + f) without the rounding of u: x 2^-e is exact, and so is 2^-e - 1 where it matters.
   const Val down = -e;
   const Val f = scale(x, down) + (scale(literal(x, 1), down) - 1);
@@ -121,6 +122,7 @@ inline Val log1p_plus(const Val& x, const Val* extra) {
 inline Val log1p(const Val& x) { return select(x == 0, x, log1p_plus(x, nullptr)); }
 
 /// log(e^x + e^y). The error is relative to the larger of |maximum(x, y)| and the correction, not to a result near 0.
+/// 2 ulp of it.
 inline Val logaddexp(const Val& x, const Val& y) {
   const Val distance = select(x == y, 0, -magnitude(x - y));  // equal infinities too
   return maximum(x, y) + log1p(exp(distance));

@@ -47,6 +47,7 @@ inline Val arcsinh_near(const Val& a, const Val& z) {
 // From here on log(2a) is asinh and acosh: log1p(a - 1) + ln 2.
 inline double large_argument(const Val& x) { return pick(x, 0x1p13, 0x1p28); }
 
+/// 2 ulp in float32.
 inline Val arcsinh(const Val& x) {
   const Val a = magnitude(x);
   const Val z = a * a;

@@ -7,7 +7,7 @@ namespace sinter::ops::math {
 
 /// 2^(y log2 a) of a > 0 in float32, by way of float64: log2 to 2^-44, and its product with y, exact there, is rounded once.
 inline Val power_core_single(const Val& a, const Val& y) {
-  const auto [e, f] = log_parts(convert(a, Dtype::float64));
+  const auto [e, f] = log_parts(convert(a, Dtype::float64), false);
   const Val s = f / (f + 2);
   const Val z = s * s;
   // log2(1 + f) = 2 / ln 2 (s + s z R(z))

@@ -65,18 +65,18 @@ inline Val relu6(const Val& x) {
   const Val low = select(x <= 0, 0, x);
   return select(literal(x, 6) < low, 6, low);
 }
-/// 1 / (1 + e^-x), relatively accurate for negative x too. 2 ulp.
+/// 1 / (1 + e^-x), relatively accurate for negative x too. 2.5 ulp.
 inline Val sigmoid(const Val& x) {
   const Val e = exp(-magnitude(x));
   return select(x < 0, e, 1) / (1 + e);
 }
 // The factor x of the next four is bounded below, so that -infinity gives the limit and not infinity times 0.
 
-/// x sigmoid(x). 3 ulp.
+/// x sigmoid(x). 3.5 ulp.
 inline Val silu(const Val& x) { return at_least(x, -2000) * sigmoid(x); }
 /// x (1 + erf(x / sqrt(2))) / 2. Error below 2 ulp of max(|result|, |x| / 4): the sum cancels for negative x, as everywhere.
 inline Val gelu(const Val& x) { return at_least(x, -2000) * fma(erf(x * 0.70710678118654752440), literal(x, 0.5), literal(x, 0.5)); }
-/// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 = x sigmoid(2 sqrt(2 / pi) (...)). The argument's rounding counts |argument| times.
+/// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 = x sigmoid(2 sqrt(2 / pi) (...)): the argument's rounding counts |argument| times.
 inline Val gelu_tanh(const Val& x) {
   const Val c = clamp(x, -2000, 2000);
   return at_least(x, -2000) * sigmoid(c * fma(c * c, 0.071354816272600, literal(x, 1.5957691216057308)));
