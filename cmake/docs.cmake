@@ -1,7 +1,7 @@
 # test_docs: every C++ block of the user's pages, compiled against the public interface and run (tools/doc_blocks.py).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(doc_pages)
-foreach(page README.md docs/COMPILE.md)
+foreach(page README.md docs/COMPILE.md docs/ARCHITECTURE.md)
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${page})
     list(APPEND doc_pages ${page})
   endif()
@@ -11,4 +11,5 @@ add_custom_command(OUTPUT ${doc_program} COMMAND Python3::Interpreter tools/doc_
                    DEPENDS tools/doc_blocks.py ${doc_pages} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} VERBATIM)
 add_executable(test_docs ${doc_program})
 target_link_libraries(test_docs PRIVATE sinter GTest::gtest_main)
+target_compile_options(test_docs PRIVATE -O1)
 add_dependencies(test_docs sinter_codegen)

@@ -12,7 +12,7 @@ namespace {
 using Function = Val (*)(const Val& x, const Val& y, const Val& z);
 constexpr Function kValues[] = {
 #define OP1(Name, function, dtype, traits, domain, value) [](const Val& x, const Val&, const Val&) -> Val { return value; },
-#define OP2(Name, function, dtype, traits, domain, value) [](const Val& x, [[maybe_unused]] const Val& y, const Val&) -> Val { return value; },
+#define OP2(Name, function, dtype, traits, domain, value) [](const Val& x, const Val& y, const Val&) -> Val { return value; },
 #define OP3(Name, function, dtype, traits, domain, value) [](const Val& x, const Val& y, const Val& z) -> Val { return value; },
 #include "ops/elementwise.def"
 #undef OP1

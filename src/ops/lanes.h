@@ -12,6 +12,10 @@ namespace sinter::ops {
 /// uniform operands is uniform. Lanes hold their bits in the low bytes of a word, the rest 0. Every guard that prims.def leaves to the
 /// caller is checked: a zero divisor, a shift beyond the width or a conversion out of range is an InternalError.
 class Lanes : public Machine {
+  struct Slot {
+    std::size_t start, size;  // words; size is 1 or lanes_
+  };
+
  public:
   explicit Lanes(int lanes) : lanes_(lanes) {}
   int lanes() const { return lanes_; }
@@ -21,7 +25,10 @@ class Lanes : public Machine {
   Val uniform(Dtype dtype, std::uint64_t word) { return constant(dtype, word); }
   bool is_uniform(const Val& v) const { return slots_[v.id].size == 1; }
   /// The bits of one lane, or of all: one word if uniform. The span is good until the next value is made.
-  std::uint64_t bits(const Val& v, int lane) const { return words_[slots_[v.id].start + (slots_[v.id].size == 1 ? 0 : static_cast<std::size_t>(lane))]; }
+  std::uint64_t bits(const Val& v, int lane) const {
+    const Slot& slot = slots_[v.id];
+    return words_[slot.start + (slot.size == 1 ? 0 : static_cast<std::size_t>(lane))];
+  }
   std::span<const std::uint64_t> words(const Val& v) const { return {words_.data() + slots_[v.id].start, slots_[v.id].size}; }
 
   /// Values made after mark() are forgotten by release(mark), so that a loop's body may run any number of times. What must outlive
@@ -41,9 +48,6 @@ class Lanes : public Machine {
                         FunctionRef<std::vector<Val>(std::span<const Val>)> body) override;
 
  private:
-  struct Slot {
-    std::size_t start, size;  // words; size is 1 or lanes_
-  };
   Val make(Dtype dtype, std::size_t size);
 
   int lanes_;

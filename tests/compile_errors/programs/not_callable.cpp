@@ -1,0 +1,3 @@
+// expect: constraint
+#include <sinter/sinter.h>
+int main() { sinter::compile(42); }

@@ -1,0 +1,3 @@
+// expect: no matching function
+#include <sinter/sinter.h>
+int main() { sinter::compile(sinter::round); }
