@@ -1,22 +1,35 @@
 #include "base/knobs.h"
 
+#include <strings.h>
+
+#include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 namespace sinter::base {
 namespace {
 
-void read(const char* value, bool& v) {
-  v = false;
-  for (const char* yes : {"1", "true", "on", "yes"}) v = v || std::strcmp(value, yes) == 0;
+void warn(const char* variable, const char* value, const char* wanted) {
+  std::fprintf(stderr, "sinter: warning: %s is not understood; got '%s'; use %s\n", variable, value, wanted);
 }
-void read(const char* value, int& v) {
+
+void read(const char* variable, const char* value, bool& v) {
+  auto is = [&](auto... words) { return ((strcasecmp(value, words) == 0) || ...); };
+  v = is("1", "true", "on", "yes");
+  if (!v && !is("", "0", "false", "off", "no")) warn(variable, value, "1 or 0");
+}
+void read(const char* variable, const char* value, int& v) {
   const char* end = value + std::strlen(value);
-  int read = 0;
-  if (std::from_chars(value, end, read).ptr == end && end != value) v = read;
+  int number = 0;
+  const auto got = std::from_chars(value, end, number);
+  if (got.ec == std::errc() && got.ptr == end)
+    v = number;
+  else if (end != value)
+    warn(variable, value, "a number");
 }
-void read(const char* value, std::string& v) {
+void read(const char*, const char* value, std::string& v) {
   if (*value != 0) v = value;
 }
 
@@ -25,7 +38,7 @@ void read(const char* value, std::string& v) {
 Knobs read_knobs(const char* (*get)(const char*)) {
   Knobs k;
 #define KNOB(variable, member, type, initial, help) \
-  if (const char* value = get(#variable)) read(value, k.member);
+  if (const char* value = get(#variable)) read(#variable, value, k.member);
 #include "base/knobs.def"
 #undef KNOB
   return k;

@@ -19,7 +19,8 @@ std::uint64_t mask_of(Dtype t) { return size_of(t) == 8 ? ~std::uint64_t{0} : (s
 float half_value(std::uint32_t bits, Dtype t) {
   if (t == Dtype::bfloat16) return std::bit_cast<float>(bits << 16);
   const int exponent = static_cast<int>(bits >> 10) & 31, fraction = static_cast<int>(bits & 1023);
-  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24) : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  const float magnitude =
+      exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24) : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
   return std::copysign(magnitude, bits >> 15 ? -1.0f : 1.0f);
 }
 std::uint64_t half_bits(float v, Dtype t) {
@@ -51,8 +52,10 @@ void append_integer(std::string& out, std::int64_t v) { append_chars(out, v); }
 void append_literal(std::string& out, Dtype t, std::uint64_t bits) {
   switch (kind(t)) {
     case sinter::Kind::Bool:
-      if (bits <= 1) out += bits ? "true" : "false";
-      else append_hex(out, bits);
+      if (bits <= 1)
+        out += bits ? "true" : "false";
+      else
+        append_hex(out, bits);
       return;
     case sinter::Kind::Unsigned: return append_chars(out, bits);
     case sinter::Kind::Signed: {
@@ -64,7 +67,8 @@ void append_literal(std::string& out, Dtype t, std::uint64_t bits) {
         const double v = std::bit_cast<double>(bits);
         return std::isfinite(v) ? append_chars(out, v) : append_hex(out, bits);
       }
-      if (is_half(t)) return half_is_finite(bits, t) ? append_chars(out, half_value(static_cast<std::uint32_t>(bits), t)) : append_hex(out, bits);
+      if (is_half(t))
+        return half_is_finite(bits, t) ? append_chars(out, half_value(static_cast<std::uint32_t>(bits), t)) : append_hex(out, bits);
       const float v = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
       return std::isfinite(v) ? append_chars(out, v) : append_hex(out, bits);
     }

@@ -62,8 +62,9 @@ Shared generate(const kernel::Kernel& k, bool fast_math) {
 
 std::shared_ptr<const Executable> load_kernel(const kernel::Kernel& k, bool fast_math, KernelCost& cost) {
   Store& s = store();
-  std::string key = kernel::print(k);
-  key = key.substr(key.find('('));  // the name is no part of the identity
+  if (base::knobs().verify >= 1) kernel::verify(k);
+  std::string key;
+  kernel::append_key(k, key);
   if (fast_math) key += "fast";
   std::promise<Shared> promise;
   std::shared_future<Shared> found;

@@ -31,8 +31,16 @@ bool close(std::uint64_t a, std::uint64_t b, Dtype t, double tolerance) {
 }  // namespace
 
 std::vector<Tensor> sample_inputs(const Graph& g, std::uint32_t seed) {
-  static constexpr double kSpecial[] = {0, -0.0, 1, -1, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
-                                        std::numeric_limits<double>::quiet_NaN(), 1e30, 1e-40, -3e9};
+  static constexpr double kSpecial[] = {0,
+                                        -0.0,
+                                        1,
+                                        -1,
+                                        std::numeric_limits<double>::infinity(),
+                                        -std::numeric_limits<double>::infinity(),
+                                        std::numeric_limits<double>::quiet_NaN(),
+                                        1e30,
+                                        1e-40,
+                                        -3e9};
   std::mt19937 random(seed);
   std::vector<Tensor> inputs;
   for (Id id = 0; id < g.size(); ++id) {
@@ -56,7 +64,8 @@ std::vector<Tensor> sample_inputs(const Graph& g, std::uint32_t seed) {
 std::string difference(std::span<const Tensor> a, std::span<const Tensor> b, double tolerance) {
   if (a.size() != b.size()) return str(a.size(), " results against ", b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].dtype != b[i].dtype || a[i].shape != b[i].shape) return str("result ", i, ": ", a[i].dtype, a[i].shape, " against ", b[i].dtype, b[i].shape);
+    if (a[i].dtype != b[i].dtype || a[i].shape != b[i].shape)
+      return str("result ", i, ": ", a[i].dtype, a[i].shape, " against ", b[i].dtype, b[i].shape);
     const std::vector<std::uint64_t> x = to_words(a[i]), y = to_words(b[i]);
     for (std::size_t k = 0; k < x.size(); ++k) {
       if (close(x[k], y[k], a[i].dtype, tolerance)) continue;

@@ -12,8 +12,9 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
 
 // The counts are mixed in, so that an operand is never mistaken for an attribute.
 std::uint64_t hash(const Node& n) {
-  std::uint64_t h = mix(static_cast<std::uint64_t>(n.op) << 32 | n.in.size() << 16 | n.type.shape.size() << 8 | static_cast<std::uint64_t>(n.type.dtype),
-                        n.attrs.size());
+  std::uint64_t h =
+      mix(static_cast<std::uint64_t>(n.op) << 32 | n.in.size() << 16 | n.type.shape.size() << 8 | static_cast<std::uint64_t>(n.type.dtype),
+          n.attrs.size());
   for (Id id : n.in) h = mix(h, id);
   for (std::int64_t a : n.attrs) h = mix(h, static_cast<std::uint64_t>(a));
   for (const Dim& d : n.type.shape) h = mix(h, static_cast<std::uint64_t>(static_cast<std::int64_t>(d)));

@@ -64,15 +64,20 @@ Numbers numbers_of(const Words& words, Dtype t) {
     const int shift = 64 - 8 * size_of(t);
     for (Word w : words) n.ints.push_back(is_signed(t) ? static_cast<std::int64_t>(w << shift) >> shift : static_cast<std::int64_t>(w));
   } else if (is_complex(t)) {
-    for (Word w : words) n.reals.emplace_back(std::bit_cast<float>(static_cast<std::uint32_t>(w)), std::bit_cast<float>(static_cast<std::uint32_t>(w >> 32)));
+    for (Word w : words)
+      n.reals.emplace_back(std::bit_cast<float>(static_cast<std::uint32_t>(w)), std::bit_cast<float>(static_cast<std::uint32_t>(w >> 32)));
   } else {
     for (Word w : converted(words, t, Dtype::float64)) n.reals.emplace_back(std::bit_cast<double>(w), 0.0);
   }
   return n;
 }
-Word word_of(std::int64_t v, Dtype t) { return size_of(t) == 8 ? static_cast<Word>(v) : static_cast<Word>(v) & ((Word{1} << (8 * size_of(t))) - 1); }
+Word word_of(std::int64_t v, Dtype t) {
+  return size_of(t) == 8 ? static_cast<Word>(v) : static_cast<Word>(v) & ((Word{1} << (8 * size_of(t))) - 1);
+}
 Word word_of(std::complex<double> v, Dtype t) {
-  if (is_complex(t)) return std::bit_cast<std::uint32_t>(static_cast<float>(v.real())) | static_cast<Word>(std::bit_cast<std::uint32_t>(static_cast<float>(v.imag()))) << 32;
+  if (is_complex(t))
+    return std::bit_cast<std::uint32_t>(static_cast<float>(v.real())) |
+           static_cast<Word>(std::bit_cast<std::uint32_t>(static_cast<float>(v.imag()))) << 32;
   const Word word = std::bit_cast<Word>(v.real());
   Word result = 0;
   ops::convert_elements(Dtype::float64, t, {&word, 1}, {&result, 1});
@@ -82,7 +87,8 @@ Word word_of(std::complex<double> v, Dtype t) {
 // -1, 0 or 1 for numbers of one real dtype; NaN compares equal to all.
 int compare(const Numbers& n, Dtype t, std::size_t a, std::size_t b) {
   if (!n.integer) return n.reals[a].real() < n.reals[b].real() ? -1 : n.reals[a].real() > n.reals[b].real();
-  if (!is_signed(t)) return static_cast<Word>(n.ints[a]) < static_cast<Word>(n.ints[b]) ? -1 : static_cast<Word>(n.ints[a]) > static_cast<Word>(n.ints[b]);
+  if (!is_signed(t))
+    return static_cast<Word>(n.ints[a]) < static_cast<Word>(n.ints[b]) ? -1 : static_cast<Word>(n.ints[a]) > static_cast<Word>(n.ints[b]);
   return n.ints[a] < n.ints[b] ? -1 : n.ints[a] > n.ints[b];
 }
 bool is_nan(const Numbers& n, std::size_t a) { return !n.integer && std::isnan(n.reals[a].real()); }
@@ -166,14 +172,16 @@ class Interpreter {
 
   void input() {
     const auto slot = static_cast<std::size_t>(attr(0));
-    check(slot < inputs_.size() && inputs_[slot].dtype == dtype() && inputs_[slot].shape == shape(), "interpret: an input has not the type of its slot");
+    check(slot < inputs_.size() && inputs_[slot].dtype == dtype() && inputs_[slot].shape == shape(),
+          "interpret: an input has not the type of its slot");
     *out_ = to_words(inputs_[slot]);
   }
 
   // start + i * step, with i converted to the dtype and each operation rounded.
   void arange() {
     Words i(out_->size());
-    for_each_index(shape(), [&](std::size_t at, const Index& index) { i[at] = static_cast<Word>(index[static_cast<std::size_t>(attr(0))]); });
+    for_each_index(shape(),
+                   [&](std::size_t at, const Index& index) { i[at] = static_cast<Word>(index[static_cast<std::size_t>(attr(0))]); });
     i = converted(i, Dtype::int64, dtype());
     const std::span<const Word> product[] = {i, in(1).words}, sum[] = {in(0).words, i};
     ops::evaluate(Op::Multiply, dtype(), product, i);
@@ -206,12 +214,13 @@ class Interpreter {
     std::vector<std::uint32_t> block(2 * half);
     for (std::size_t i = 0; i < half; ++i) {
       const std::size_t second = i + half < words ? i + half : 0;
-      const auto bits = threefry(static_cast<std::uint32_t>(in(0).words[0]), static_cast<std::uint32_t>(in(0).words[1]), static_cast<std::uint32_t>(i),
-                                 static_cast<std::uint32_t>(second));
+      const auto bits = threefry(static_cast<std::uint32_t>(in(0).words[0]), static_cast<std::uint32_t>(in(0).words[1]),
+                                 static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(second));
       block[i] = bits.first;
       block[i + half] = bits.second;
     }
-    for (std::size_t i = 0; i < out_->size(); ++i) std::memcpy(&(*out_)[i], reinterpret_cast<const std::byte*>(block.data()) + i * width, width);
+    for (std::size_t i = 0; i < out_->size(); ++i)
+      std::memcpy(&(*out_)[i], reinterpret_cast<const std::byte*>(block.data()) + i * width, width);
   }
 
   // Element i of the result is the element of operand 0 at the index that f computes.
@@ -263,8 +272,10 @@ class Interpreter {
     const Shape& indices = in(1).type->shape;
     gather([&](const Index& i, Index& from) {
       for (std::size_t a = 0; a < from.size(); ++a) {
-        if (a == axis) from[a] = at[offset_of(indices, Ints(i).subspan(axis, indices.size()))];
-        else from[a] = i[a < axis ? a : a - 1 + indices.size()];
+        if (a == axis)
+          from[a] = at[offset_of(indices, Ints(i).subspan(axis, indices.size()))];
+        else
+          from[a] = i[a < axis ? a : a - 1 + indices.size()];
       }
     });
   }
@@ -307,9 +318,12 @@ class Interpreter {
     }
     std::complex<double> v = product ? 1.0 : 0.0;
     for (std::size_t i : at) {
-      if (!product) v += n.reals[i];
-      else if (is_complex(dtype())) v *= n.reals[i];
-      else v = v.real() * n.reals[i].real();
+      if (!product)
+        v += n.reals[i];
+      else if (is_complex(dtype()))
+        v *= n.reals[i];
+      else
+        v = v.real() * n.reals[i].real();
     }
     return word_of(v, dtype());
   }
@@ -326,7 +340,8 @@ class Interpreter {
     std::size_t best = 0;
     for (std::size_t i = 1; i < at.size() && !is_nan(n, at[best]); ++i) {
       const int order = compare(n, t, at[i], at[best]);
-      const bool zeros = !position && !n.integer && order == 0 && n.reals[at[i]].real() == 0 && std::signbit(n.reals[at[i]].real()) != greatest;
+      const bool zeros =
+          !position && !n.integer && order == 0 && n.reals[at[i]].real() == 0 && std::signbit(n.reals[at[i]].real()) != greatest;
       if (is_nan(n, at[i]) || order == (greatest ? 1 : -1) || zeros) best = i;
     }
     return position ? word_of(static_cast<std::int64_t>(best), dtype()) : words[at[best]];
@@ -335,13 +350,15 @@ class Interpreter {
   void matmul(const Value& a, const Value& b, const Value* c) {
     const Numbers x = numbers_of(a.words, dtype()), y = numbers_of(b.words, dtype()), z = c ? numbers_of(c->words, dtype()) : Numbers{};
     const Shape& sa = a.type->shape;
-    const std::size_t axes = sa.size(), rows = count_of({sa[axes - 2]}), inner = count_of({sa[axes - 1]}), columns = count_of({shape()[axes - 1]});
+    const std::size_t axes = sa.size(), rows = count_of({sa[axes - 2]}), inner = count_of({sa[axes - 1]}),
+                      columns = count_of({shape()[axes - 1]});
     for (std::size_t at = 0; at < out_->size(); ++at) {
       const std::size_t column = at % columns, row = at / columns, batch = row / rows;
       const std::size_t from_a = row * inner, from_b = batch * inner * columns + column;
       if (x.integer) {
         Word v = c ? static_cast<Word>(z.ints[at]) : 0;
-        for (std::size_t k = 0; k < inner; ++k) v += static_cast<Word>(x.ints[from_a + k]) * static_cast<Word>(y.ints[from_b + k * columns]);
+        for (std::size_t k = 0; k < inner; ++k)
+          v += static_cast<Word>(x.ints[from_a + k]) * static_cast<Word>(y.ints[from_b + k * columns]);
         (*out_)[at] = word_of(static_cast<std::int64_t>(v), dtype());
       } else {
         std::complex<double> v = 0.0;

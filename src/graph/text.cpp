@@ -1,9 +1,10 @@
 // The text of graphs. A value's number is its id. Inputs stand in the signature, by slot; wherever an input's id is smaller than that
 // of a statement, the input comes before it.
+#include "base/text.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "graph/graph.h"
 #include "ops/infer.h"
 
@@ -42,9 +43,12 @@ void append_attributes(std::string& out, const Node& n) {
     (out += a.name) += '=';
     for (std::size_t i = 0; i < a.values.size(); ++i) {
       if (i) out += ',';
-      if (a.name == "dtype") out += name(static_cast<Dtype>(a.values[i]));
-      else if (a.name == "bits") text::append_literal(out, n.type.dtype, static_cast<std::uint64_t>(a.values[i]));
-      else text::append_integer(out, a.values[i]);
+      if (a.name == "dtype")
+        out += name(static_cast<Dtype>(a.values[i]));
+      else if (a.name == "bits")
+        text::append_literal(out, n.type.dtype, static_cast<std::uint64_t>(a.values[i]));
+      else
+        text::append_integer(out, a.values[i]);
     }
     before = ' ';
   });
@@ -159,9 +163,12 @@ struct Parser {
       const std::size_t count = a.count == '*' ? n.type.shape.size() : a.count == '+' ? ~std::size_t{0} : 1;
       for (std::size_t i = 0; i < count && !lex.at("}"); ++i) {
         if (i > 0 && !lex.accept(",")) break;
-        if (a.name == "dtype") n.attrs.push_back(static_cast<std::int64_t>(lex.dtype()));
-        else if (a.name == "bits") n.attrs.push_back(static_cast<std::int64_t>(lex.literal(n.type.dtype)));
-        else n.attrs.push_back(lex.integer());
+        if (a.name == "dtype")
+          n.attrs.push_back(static_cast<std::int64_t>(lex.dtype()));
+        else if (a.name == "bits")
+          n.attrs.push_back(static_cast<std::int64_t>(lex.literal(n.type.dtype)));
+        else
+          n.attrs.push_back(lex.integer());
       }
     }
     lex.expect("}");

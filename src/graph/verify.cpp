@@ -37,7 +37,8 @@ void verify_node(const Graph& g, Id id, std::vector<bool>& slots) {
     require(count >= 1 && count <= 16, "a constant has 1 to 16 elements");
     require(count == 1 || static_cast<std::int64_t>(count) == n.type.shape.product(), "the elements do not fill the shape");
     for (std::int64_t bits : n.attrs) {
-      require(size_of(n.type.dtype) == 8 || static_cast<std::uint64_t>(bits) >> (8 * size_of(n.type.dtype)) == 0, "a literal has bits beyond its dtype");
+      require(size_of(n.type.dtype) == 8 || static_cast<std::uint64_t>(bits) >> (8 * size_of(n.type.dtype)) == 0,
+              "a literal has bits beyond its dtype");
     }
   }
 }

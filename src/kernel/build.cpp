@@ -43,12 +43,15 @@ void Builder::next(Ref carry, Ref value) {
 
 void Builder::end() { add({.code = Code::End}); }
 
-Ref Builder::compute(ops::Op op, Dtype dtype, Ref a, Ref b, Ref c) { return add({.code = Code::Compute, .op = op, .dtype = dtype, .in = {a, b, c}}); }
+Ref Builder::compute(ops::Op op, Dtype dtype, Ref a, Ref b, Ref c) {
+  return add({.code = Code::Compute, .op = op, .dtype = dtype, .in = {a, b, c}});
+}
 Ref Builder::cast(Ref a, Dtype to) { return add({.code = Code::Cast, .dtype = to, .in = {a, kNone, kNone}}); }
 
 Ref Builder::load(int buffer, Ref index) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::load: no such buffer");
-  return add({.code = Code::Load, .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype, .in = {index, kNone, kNone}, .imm = buffer});
+  return add(
+      {.code = Code::Load, .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype, .in = {index, kNone, kNone}, .imm = buffer});
 }
 
 void Builder::store(int buffer, Ref index, Ref value) {

@@ -65,8 +65,10 @@ class Interpreter {
         case Code::Scalar: set(f, r, block_[k_.buffers.size() + static_cast<std::size_t>(k_.integers + i.imm)]); break;
         case Code::Const: set(f, r, static_cast<Word>(i.imm)); break;
         case Code::Loop:
-          if (i.kind == LoopKind::Vector) vector_loop(f, r);
-          else serial_loop(f, r);
+          if (i.kind == LoopKind::Vector)
+            vector_loop(f, r);
+          else
+            serial_loop(f, r);
           r = close_[r];
           break;
         case Code::Compute: {
@@ -80,7 +82,8 @@ class Interpreter {
         case Code::Load: load(f, r); break;
         case Code::Store: store(f, r); break;
         case Code::Combine: combine(f, r); break;
-        case Code::Carry: case Code::End: break;  // the loops' own
+        case Code::Carry:
+        case Code::End: break;  // the loops' own
       }
     }
   }
@@ -174,7 +177,8 @@ class Interpreter {
     std::size_t count = 1;
     if (index.low.size() > 1) {
       count = index.low.size();
-      for (std::size_t l = 0; l < count; ++l) words[l] = l < static_cast<std::size_t>(f.active) ? read(base + static_cast<std::int64_t>(index.low[l]) * bytes, bytes) : 0;
+      for (std::size_t l = 0; l < count; ++l)
+        words[l] = l < static_cast<std::size_t>(f.active) ? read(base + static_cast<std::int64_t>(index.low[l]) * bytes, bytes) : 0;
     } else {
       words[0] = read(base + static_cast<std::int64_t>(index.low[0]) * bytes, bytes);
     }

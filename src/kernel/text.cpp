@@ -1,8 +1,9 @@
 // The text of kernels. A value's number is its position in the body, so that text, messages and Refs agree.
+#include "base/text.h"
+
 #include <utility>
 
 #include "base/check.h"
-#include "base/text.h"
 #include "kernel/kernel.h"
 
 namespace sinter::kernel {
@@ -134,8 +135,8 @@ struct Printer {
 struct Parser {
   text::Lexer lex;
   Kernel k;
-  std::vector<Ref> position;                          // by number in the text
-  std::vector<std::pair<Ref, text::Token>> pending;   // carries, with the token of their next value
+  std::vector<Ref> position;                         // by number in the text
+  std::vector<std::pair<Ref, text::Token>> pending;  // carries, with the token of their next value
   int depth = 0;
 
   void define(std::uint32_t number, const text::Token& at) {

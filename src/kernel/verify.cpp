@@ -12,7 +12,8 @@ class Verifier {
   explicit Verifier(const Kernel& k) : k_(k) {}
 
   void run() {
-    parallel_ = std::any_of(k_.body.begin(), k_.body.end(), [](const Inst& i) { return i.code == Code::Loop && i.kind == LoopKind::Parallel; });
+    parallel_ =
+        std::any_of(k_.body.begin(), k_.body.end(), [](const Inst& i) { return i.code == Code::Loop && i.kind == LoopKind::Parallel; });
     home_.resize(k_.body.size(), kNone);
     varies_.resize(k_.body.size(), false);
     for (at_ = 0; at_ < k_.body.size(); ++at_) {
@@ -57,17 +58,26 @@ class Verifier {
   void check_unused_fields(const Inst& i) const {
     const Inst none{.code = i.code};
     const bool loop = i.code == Code::Loop, op = i.code == Code::Compute || i.code == Code::Combine;
-    const bool number = i.code == Code::Arg || i.code == Code::Scalar || i.code == Code::Const || i.code == Code::Load || i.code == Code::Store;
+    const bool number =
+        i.code == Code::Arg || i.code == Code::Scalar || i.code == Code::Const || i.code == Code::Load || i.code == Code::Store;
     const bool dtype = !loop && i.code != Code::Arg && i.code != Code::End;
-    require(loop || (i.kind == none.kind && i.unroll == none.unroll && i.prefetch == none.prefetch), "kind, unroll and prefetch belong to loops");
+    require(loop || (i.kind == none.kind && i.unroll == none.unroll && i.prefetch == none.prefetch),
+            "kind, unroll and prefetch belong to loops");
     require(op || i.op == none.op, "an operation belongs to Compute and Combine");
     require(number || i.imm == none.imm, "a number belongs to Arg, Scalar, Const, Load and Store");
     require(dtype || i.dtype == none.dtype, "loops, Arg and End have the dtype int64");
     int used = 0;
     switch (i.code) {
-      case Code::Arg: case Code::Scalar: case Code::Const: case Code::End: break;
-      case Code::Cast: case Code::Load: case Code::Combine: used = 1; break;
-      case Code::Loop: case Code::Carry: case Code::Store: used = 2; break;
+      case Code::Arg:
+      case Code::Scalar:
+      case Code::Const:
+      case Code::End: break;
+      case Code::Cast:
+      case Code::Load:
+      case Code::Combine: used = 1; break;
+      case Code::Loop:
+      case Code::Carry:
+      case Code::Store: used = 2; break;
       case Code::Compute: used = ops::info(i.op).operands; break;
     }
     for (int n = 0; n < 3; ++n) require((i.in[n] != kNone) == (n < used), "the number of operands is wrong");
@@ -78,7 +88,8 @@ class Verifier {
       case Code::Arg: return require(i.imm >= 0 && i.imm < k_.integers, "there is no such integer argument");
       case Code::Scalar: return require(i.imm >= 0 && i.imm < k_.scalars, "there is no such scalar argument");
       case Code::Const:
-        return require(size_of(i.dtype) == 8 || static_cast<std::uint64_t>(i.imm) >> (8 * size_of(i.dtype)) == 0, "a literal has bits beyond its dtype");
+        return require(size_of(i.dtype) == 8 || static_cast<std::uint64_t>(i.imm) >> (8 * size_of(i.dtype)) == 0,
+                       "a literal has bits beyond its dtype");
       case Code::Loop: return loop(i);
       case Code::Carry: return carry(i);
       case Code::End:
@@ -134,9 +145,7 @@ class Verifier {
   }
 
   // At the loop's End, where the next value is known.
-  void end_carry(Ref c) {
-    require(use(k_.body[c].in[1]) == k_.body[c].dtype, "the next value has not the dtype of its Carry");
-  }
+  void end_carry(Ref c) { require(use(k_.body[c].in[1]) == k_.body[c].dtype, "the next value has not the dtype of its Carry"); }
 
   void compute(const Inst& i) {
     const ops::OpInfo& op = ops::info(i.op);
@@ -159,18 +168,20 @@ class Verifier {
   void combine(const Inst& i) {
     const Ref c = i.in[0];
     require(c < at_ && k_.body[c].code == Code::Carry, "Combine needs a Carry");
-    require(k_.body[home_[c]].kind == LoopKind::Vector && !is_open(home_[c]) && is_open(home_[home_[c]]), "Combine needs the Carry of a closed Vector loop");
+    require(k_.body[home_[c]].kind == LoopKind::Vector && !is_open(home_[c]) && is_open(home_[home_[c]]),
+            "Combine needs the Carry of a closed Vector loop");
     require(i.dtype == k_.body[c].dtype, "the dtype is not that of the Carry");
     const ops::OpInfo& op = ops::info(i.op);
-    require(op.kind == ops::OpKind::Elementwise && op.operands == 2 && (op.traits & ops::kCommutative), "Combine needs a commutative operation");
+    require(op.kind == ops::OpKind::Elementwise && op.operands == 2 && (op.traits & ops::kCommutative),
+            "Combine needs a commutative operation");
     require(ops::result_dtype(i.op, i.dtype) == i.dtype, "the operation of Combine changes the dtype");
   }
 
   const Kernel& k_;
   Ref at_ = 0;
-  std::vector<Ref> open_;      // open loops, outermost first
-  std::vector<Ref> home_;      // the loop that each instruction stands in; kNone: none
-  std::vector<bool> varies_;   // per lane
+  std::vector<Ref> open_;     // open loops, outermost first
+  std::vector<Ref> home_;     // the loop that each instruction stands in; kNone: none
+  std::vector<bool> varies_;  // per lane
   bool parallel_ = false, seen_parallel_ = false;
   bool carries_allowed_ = false;
 };

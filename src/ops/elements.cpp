@@ -10,7 +10,8 @@ constexpr std::size_t kChunk = 64;  // lanes of the machine for long operands
 
 // Runs `f(machine, operands)` on chunks of elements.
 template <class F>
-void by_chunks(std::span<const std::span<const std::uint64_t>> operands, std::span<const Dtype> dtypes, std::span<std::uint64_t> result, F f) {
+void by_chunks(std::span<const std::span<const std::uint64_t>> operands, std::span<const Dtype> dtypes, std::span<std::uint64_t> result,
+               F f) {
   const std::size_t chunk = std::min(kChunk, result.size());
   Lanes m(static_cast<int>(chunk));
   std::vector<std::uint64_t> padded(chunk);

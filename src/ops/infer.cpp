@@ -10,7 +10,8 @@ using Shapes = std::span<const Shape>;
 
 // InternalError that names the operation: "internal: slice: ...".
 void require(bool ok, Op op, const char* rule) {
-  if (!ok) [[unlikely]] throw InternalError(str("internal: ", info(op).name, ": ", rule));
+  if (!ok) [[unlikely]]
+    throw InternalError(str("internal: ", info(op).name, ": ", rule));
 }
 
 Shape shape_of(Ints sizes) {
@@ -55,7 +56,8 @@ Shape transpose(Op op, const Shape& x, Ints axes) {
 Shape broadcast(Op op, const Shape& x, Ints shape) {
   require(shape.size() >= x.size() && all_non_negative(shape), op, "fewer axes than the operand");
   const std::size_t extra = shape.size() - x.size();
-  for (std::size_t i = 0; i < x.size(); ++i) require(x[i] == 1 || x[i] == shape[extra + i], op, "an axis of the operand is neither 1 nor that of the shape");
+  for (std::size_t i = 0; i < x.size(); ++i)
+    require(x[i] == 1 || x[i] == shape[extra + i], op, "an axis of the operand is neither 1 nor that of the shape");
   return shape_of(shape);
 }
 
@@ -92,8 +94,10 @@ Shape concatenate(Op op, Shapes in, std::int64_t axis) {
   for (const Shape& s : in.subspan(1)) {
     require(s.size() == result.size(), op, "operands with different numbers of axes");
     for (std::size_t i = 0; i < s.size(); ++i) {
-      if (static_cast<std::int64_t>(i) == axis) result[i] += s[i];
-      else require(s[i] == result[i], op, "operands differ in another axis");
+      if (static_cast<std::int64_t>(i) == axis)
+        result[i] += s[i];
+      else
+        require(s[i] == result[i], op, "operands differ in another axis");
     }
   }
   return result;
@@ -114,22 +118,26 @@ Shape take(Op op, const Shape& x, const Shape& indices, std::int64_t axis) {
   require(x[a] > 0 || indices.product() == 0 || x.product() == 0, op, "an index into an empty axis");
   Shape result;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    if (i != a) result.push_back(x[i]);
-    else for (const Dim& d : indices) result.push_back(d);
+    if (i != a)
+      result.push_back(x[i]);
+    else
+      for (const Dim& d : indices) result.push_back(d);
   }
   return result;
 }
 
 Shape take_along(Op op, const Shape& x, const Shape& indices, std::int64_t axis) {
   require(is_axis(axis, x) && indices.size() == x.size(), op, "no such axis, or indices with another number of axes");
-  for (std::size_t i = 0; i < x.size(); ++i) require(static_cast<std::int64_t>(i) == axis || indices[i] == x[i], op, "indices differ in another axis");
+  for (std::size_t i = 0; i < x.size(); ++i)
+    require(static_cast<std::int64_t>(i) == axis || indices[i] == x[i], op, "indices differ in another axis");
   return indices;
 }
 
 Shape reduce(Op op, const Shape& x, const Attrs& attrs) {
   require(!attrs.empty(), op, "no dtype");
   const Ints axes = reduced_axes(attrs);
-  for (std::size_t i = 0; i < axes.size(); ++i) require(is_axis(axes[i], x) && (i == 0 || axes[i] > axes[i - 1]), op, "axes are not ascending, or not the operand's");
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    require(is_axis(axes[i], x) && (i == 0 || axes[i] > axes[i - 1]), op, "axes are not ascending, or not the operand's");
   Shape result;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (!is_reduced(attrs, i)) result.push_back(x[i]);
@@ -155,12 +163,8 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
   switch (op) {
     case Op::Input:
     case Op::Constant: return {};
-    case Op::Arange:
-      require(in[0].empty() && in[1].empty(), op, "operands are not 0-d");
-      return {};
-    case Op::RandomBits:
-      require(in[0] == Shape{2}, op, "the key is not of shape (2)");
-      return {};
+    case Op::Arange: require(in[0].empty() && in[1].empty(), op, "operands are not 0-d"); return {};
+    case Op::RandomBits: require(in[0] == Shape{2}, op, "the key is not of shape (2)"); return {};
     case Op::Cast: return in[0];
     case Op::Copy:
       if (in[0].empty()) return {};

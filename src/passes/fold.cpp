@@ -45,8 +45,10 @@ Id fold_node(Graph& g, const Node& n) {
       operands[i] = {&words[i], 1};
     }
     const Dtype t = g[n.in.back()].type.dtype;
-    if (n.op == Op::Cast) ops::convert_elements(t, n.type.dtype, operands[0], {&result, 1});
-    else ops::evaluate(n.op, t, {operands, n.in.size()}, {&result, 1});
+    if (n.op == Op::Cast)
+      ops::convert_elements(t, n.type.dtype, operands[0], {&result, 1});
+    else
+      ops::evaluate(n.op, t, {operands, n.in.size()}, {&result, 1});
     return g.add({Op::Constant, {}, {static_cast<std::int64_t>(result)}, n.type});
   }
   if (single && ops::info(n.op).kind == ops::OpKind::View) return g.add({Op::Constant, {}, g[n.in[0]].attrs, n.type});
@@ -60,6 +62,8 @@ Id fold_node(Graph& g, const Node& n) {
   return g.add({Op::Constant, {}, ops::Attrs(words.begin(), words.end()), n.type});
 }
 
-Graph fold(const Graph& source, Context&) { return rewrite_around_products(source, [](Graph& g, const Node& n) { return fold_node(g, n); }); }
+Graph fold(const Graph& source, Context&) {
+  return rewrite_around_products(source, [](Graph& g, const Node& n) { return fold_node(g, n); });
+}
 
 }  // namespace sinter::passes

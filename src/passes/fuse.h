@@ -6,7 +6,7 @@ namespace sinter::passes {
 
 struct FuseOptions {
   bool fuse = true;             // false: every node is a group of its own
-  int max_instructions = 2000;  // of a group; longer ones are cut
+  int max_instructions = 500;  // of a group; longer ones are cut
 };
 
 graph::Partition fuse(const graph::Graph& g, const FuseOptions& options);

@@ -11,14 +11,14 @@
 namespace sinter::passes {
 
 struct Context {
-  bool fast_math = false;                          // rules that change bits, too
-  base::Knobs knobs = base::knobs();               // verify, log, dump, dump_dir, skip, stop_after
+  bool fast_math = false;             // rules that change bits, too
+  base::Knobs knobs = base::knobs();  // verify, log, dump, dump_dir, skip, stop_after
   struct Run {
     std::string_view pass;
     double ms;
-    graph::Id nodes;                               // after it
+    graph::Id nodes;  // after it
   };
-  std::vector<Run> runs;                           // what the runner did
+  std::vector<Run> runs;  // what the runner did
 };
 
 struct Pass {

@@ -26,7 +26,8 @@ constexpr int kMaxCost = 12;  // instructions that a broadcast may repeat at eac
 
 class Sinker {
  public:
-  explicit Sinker(const Graph& g) : g_(g), uses_(graph::count_uses(g)), asked_(g.size()), wanted_(g.size(), false), pinned_(g.size(), false) {}
+  explicit Sinker(const Graph& g)
+      : g_(g), uses_(graph::count_uses(g)), asked_(g.size()), wanted_(g.size(), false), pinned_(g.size(), false) {}
 
   Graph run() {
     for (Id id = 0; id < g_.size(); ++id) layouts_.push_back(layout_of(id));
@@ -44,8 +45,8 @@ class Sinker {
   };
   // What a node's users ask of it.
   struct Asked {
-    int views = kNothing;   // the first Step
-    int users = 0;          // how many asked
+    int views = kNothing;  // the first Step
+    int users = 0;         // how many asked
     int budget = std::numeric_limits<int>::max();
     bool agreed = false;
   };
@@ -54,7 +55,8 @@ class Sinker {
   graph::Layout layout_of(Id id) const {
     const Node& n = g_[id];
     if (is_view(n.op)) {
-      if (auto layout = graph::view_layout(n.op, n.attrs, n.type.shape, g_[n.in[0]].type.shape, layouts_[n.in[0]])) return *std::move(layout);
+      if (auto layout = graph::view_layout(n.op, n.attrs, n.type.shape, g_[n.in[0]].type.shape, layouts_[n.in[0]]))
+        return *std::move(layout);
     }
     return {0, graph::row_major(n.type.shape)};
   }
@@ -89,8 +91,10 @@ class Sinker {
 
   void ask(Id id, int views, int budget) {
     Asked& a = asked_[id];
-    if (a.users++ == 0) a.views = views;
-    else if (a.views != views) a.views = kConflict;
+    if (a.users++ == 0)
+      a.views = views;
+    else if (a.views != views)
+      a.views = kConflict;
     a.budget = std::min(a.budget, budget);
   }
 
@@ -145,7 +149,8 @@ class Sinker {
     auto operand = [&](Id id, int views) {
       Id x = copy[id];
       if (asked_[id].agreed) return x;
-      for (; views != kNothing; views = steps_[static_cast<std::size_t>(views)].next) x = add_view(target, x, steps_[static_cast<std::size_t>(views)].view);
+      for (; views != kNothing; views = steps_[static_cast<std::size_t>(views)].next)
+        x = add_view(target, x, steps_[static_cast<std::size_t>(views)].view);
       return x;
     };
     for (Id id = 0; id < g_.size(); ++id) {

@@ -21,7 +21,6 @@ std::optional<View> compose(const View& first, const View& second);
 /// The view of x: composed with the view that x is, or taken into a constant or an arange.
 graph::Id add_view(graph::Graph& g, graph::Id x, View v);
 
-
 /// The operand of a library product in the graph that a pass builds, for `operand` of the source: the same views of the same computed
 /// array. A product's bits may depend on how its operands lie in memory, and a compiled call gives the bits of the regular one; so passes
 /// leave views alone that a product reads, and where a computed array has become a view or an input, it is copied.

@@ -1,9 +1,14 @@
 // Programs that must not compile, and what the compiler must say: programs/*.cpp, each with `// expect: REGEX` in its first line.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -14,14 +19,23 @@ TEST(compile_errors, each_program_is_refused_with_its_message) {
   const char* compiler = std::getenv("CXX");
   // generated/ lies next to the test program.
   const std::string generated = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "generated";
-  int programs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(source + "/tests/compile_errors/programs")) {
-    ++programs;
-    const std::string command = quoted(source + "/tests/compile_errors/run.sh") + ' ' + quoted(compiler ? compiler : "c++") + ' ' +
-                                quoted(entry.path()) + ' ' + quoted(source + "/include") + ' ' + quoted(generated);
-    EXPECT_EQ(std::system(command.c_str()), 0) << entry.path();
-  }
-  EXPECT_GE(programs, 20);
+  std::vector<std::string> programs;
+  for (const auto& entry : std::filesystem::directory_iterator(source + "/tests/compile_errors/programs")) programs.push_back(entry.path());
+  EXPECT_GE(programs.size(), 20u);
+  std::atomic<std::size_t> next{0};
+  std::mutex lock;
+  auto work = [&] {
+    for (std::size_t i; (i = next++) < programs.size();) {
+      const std::string command = quoted(source + "/tests/compile_errors/run.sh") + ' ' + quoted(compiler ? compiler : "c++") + ' ' +
+                                  quoted(programs[i]) + ' ' + quoted(source + "/include") + ' ' + quoted(generated);
+      const int status = std::system(command.c_str());
+      std::lock_guard guard(lock);
+      EXPECT_EQ(status, 0) << programs[i];
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  for (std::thread& t : threads) t.join();
 }
 
 }  // namespace

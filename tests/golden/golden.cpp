@@ -123,7 +123,8 @@ std::string diff(const std::string& expected, const std::string& got) {
   // Longest common subsequence, from the ends.
   std::vector<std::vector<int>> common(a.size() + 1, std::vector<int>(b.size() + 1, 0));
   for (std::size_t i = a.size(); i-- > 0;) {
-    for (std::size_t k = b.size(); k-- > 0;) common[i][k] = a[i] == b[k] ? common[i + 1][k + 1] + 1 : std::max(common[i + 1][k], common[i][k + 1]);
+    for (std::size_t k = b.size(); k-- > 0;)
+      common[i][k] = a[i] == b[k] ? common[i + 1][k + 1] + 1 : std::max(common[i + 1][k], common[i][k + 1]);
   }
   std::string text;
   std::size_t i = 0, k = 0;

@@ -16,7 +16,7 @@
 namespace sinter::golden {
 
 struct Case {
-  std::string comment;                  // lines before `;; run:`
+  std::string comment;  // lines before `;; run:`
   std::vector<std::string> steps, options;
   std::string run_line, input, expected;
   bool has_expected = false;

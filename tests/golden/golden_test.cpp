@@ -49,7 +49,8 @@ TEST_P(Golden, Expected) {
       c.expected = got;
       continue;
     }
-    EXPECT_TRUE(c.has_expected) << GetParam() << ", " << c.run_line << ": there is no expectation; bless it: SINTER_BLESS=1 test_golden\n" << got;
+    EXPECT_TRUE(c.has_expected) << GetParam() << ", " << c.run_line << ": there is no expectation; bless it: SINTER_BLESS=1 test_golden\n"
+                                << got;
     if (c.has_expected && got != c.expected) {
       ADD_FAILURE() << GetParam() << ", " << c.run_line << "\n" << diff(c.expected, got) << "if this is right: SINTER_BLESS=1 test_golden";
     }

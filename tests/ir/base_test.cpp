@@ -32,9 +32,17 @@ TEST(Text, LiteralsReadBackByBits) {
 
 TEST(Text, LiteralsLookNatural) {
   const std::tuple<Dtype, std::uint64_t, const char*> cases[] = {
-      {float32, 0x3f800000, "1"},      {float32, 0x80000000, "-0"},         {float32, 0x3dcccccd, "0.1"}, {float32, 0x7fc00000, "0x7fc00000"},
-      {float64, 0x3ff8000000000000, "1.5"}, {bfloat16, 0x3fc0, "1.5"},      {float16, 0x0001, "5.9604645e-08"}, {bool_, 1, "true"},
-      {int8, 0x80, "-128"},            {uint64, ~std::uint64_t{0}, "18446744073709551615"}, {complex64, 0x800000003fc00000, "(1.5, -0)"},
+      {float32, 0x3f800000, "1"},
+      {float32, 0x80000000, "-0"},
+      {float32, 0x3dcccccd, "0.1"},
+      {float32, 0x7fc00000, "0x7fc00000"},
+      {float64, 0x3ff8000000000000, "1.5"},
+      {bfloat16, 0x3fc0, "1.5"},
+      {float16, 0x0001, "5.9604645e-08"},
+      {bool_, 1, "true"},
+      {int8, 0x80, "-128"},
+      {uint64, ~std::uint64_t{0}, "18446744073709551615"},
+      {complex64, 0x800000003fc00000, "(1.5, -0)"},
   };
   for (const auto& [t, bits, expected] : cases) {
     std::string text;
@@ -44,15 +52,25 @@ TEST(Text, LiteralsLookNatural) {
 }
 
 TEST(Text, RejectsWhatTheDtypeDoesNotHold) {
-  const std::pair<Dtype, const char*> cases[] = {{uint8, "256"}, {uint8, "-1"}, {int8, "128"}, {float16, "65505"}, {float16, "1e9"}, {bool_, "2"}, {int32, "1.5"},
-                                                 {float32, "1e99"}, {float32, "0x123456789"}, {complex64, "1"}, {int64, "9223372036854775808"}};
+  const std::pair<Dtype, const char*> cases[] = {{uint8, "256"},
+                                                 {uint8, "-1"},
+                                                 {int8, "128"},
+                                                 {float16, "65505"},
+                                                 {float16, "1e9"},
+                                                 {bool_, "2"},
+                                                 {int32, "1.5"},
+                                                 {float32, "1e99"},
+                                                 {float32, "0x123456789"},
+                                                 {complex64, "1"},
+                                                 {int64, "9223372036854775808"}};
   for (const auto& [t, text] : cases) EXPECT_THROW(text::Lexer(text, "literal").literal(t), Error) << text << " of " << name(t);
 }
 
 TEST(Knobs, ReadsTheEnvironment) {
   const base::Knobs k = base::read_knobs([](const char* variable) -> const char* {
-    const std::pair<const char*, const char*> environment[] = {{"SINTER_VERIFY", "2"}, {"SINTER_DISABLE_COMPILE", "on"}, {"SINTER_CHECK_PURE", "off"},
-                                                               {"SINTER_LOG", "loud"}, {"SINTER_SKIP", "fold"},          {"SINTER_DUMP_DIR", ""}};
+    const std::pair<const char*, const char*> environment[] = {{"SINTER_VERIFY", "2"},       {"SINTER_DISABLE_COMPILE", "on"},
+                                                               {"SINTER_CHECK_PURE", "off"}, {"SINTER_LOG", "loud"},
+                                                               {"SINTER_SKIP", "fold"},      {"SINTER_DUMP_DIR", ""}};
     for (const auto& [name, value] : environment) {
       if (std::strcmp(name, variable) == 0) return value;
     }
@@ -64,7 +82,8 @@ TEST(Knobs, ReadsTheEnvironment) {
   EXPECT_EQ(k.log, 0) << "no number: the default";
   EXPECT_EQ(k.skip, "fold");
   EXPECT_EQ(k.dump_dir, ".") << "empty: the default";
-  for (const base::KnobFacts& f : base::all_knobs()) EXPECT_TRUE(std::strncmp(f.variable, "SINTER_", 7) == 0 && std::strlen(f.help) > 0) << f.variable;
+  for (const base::KnobFacts& f : base::all_knobs())
+    EXPECT_TRUE(std::strncmp(f.variable, "SINTER_", 7) == 0 && std::strlen(f.help) > 0) << f.variable;
 }
 
 TEST(Knobs, Lists) {

@@ -1,8 +1,10 @@
 // Graphs: hash-consing, rewriting, text, verify, and passes on random and on long graphs.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "graph/interpret.h"
@@ -28,9 +30,11 @@ TEST(Graph, EqualNodesAreOneNode) {
       {{Op::Constant, {}, {1}, kVector}, {Op::Constant, {}, {1}, {Dtype::int32, {4}}}},
       {{Op::Constant, {}, {1}, kVector}, {Op::Constant, {}, {1}, {Dtype::float32, {2, 2}}}},
       {{Op::Constant, {}, {1}, kVector}, {Op::Constant, {}, {1, 1, 1, 1}, kVector}},
-      {{Op::Cast, {x}, {static_cast<std::int64_t>(Dtype::int8)}, kVector}, {Op::Cast, {x}, {static_cast<std::int64_t>(Dtype::uint8)}, kVector}},
+      {{Op::Cast, {x}, {static_cast<std::int64_t>(Dtype::int8)}, kVector},
+       {Op::Cast, {x}, {static_cast<std::int64_t>(Dtype::uint8)}, kVector}},
       {{Op::Slice, {x}, {0, 2, 1}, kVector}, {Op::Slice, {x}, {0, 2, 2}, kVector}},
-      {{Op::Sum, {x}, {static_cast<std::int64_t>(Dtype::float32), 0}, {Dtype::float32, {}}}, {Op::Sum, {x}, {static_cast<std::int64_t>(Dtype::float32)}, kVector}},
+      {{Op::Sum, {x}, {static_cast<std::int64_t>(Dtype::float32), 0}, {Dtype::float32, {}}},
+       {Op::Sum, {x}, {static_cast<std::int64_t>(Dtype::float32)}, kVector}},
       {{Op::RandomBits, {x}, {1}, kVector}, {Op::RandomBits, {x}, {2}, kVector}},
       {{Op::Concatenate, {x, y}, {0}, kVector}, {Op::Concatenate, {x, y}, {1}, kVector}},
       {{Op::Transpose, {x}, {0, 1}, kVector}, {Op::Transpose, {x}, {1, 0}, kVector}},
@@ -57,12 +61,16 @@ TEST(Graph, ReuseIsPartOfIdentity) {
 
 TEST(Graph, RewriteKeepsInputsAndDropsTheDead) {
   Graph g = parse(
-      "graph g(%0: float32[4], %1: float32[4]) {\n %2 = exp %0 : float32[4]\n %3 = log %1 : float32[4]\n %4 = negative %2 : float32[4]\n return %4, %2\n}");
+      "graph g(%0: float32[4], %1: float32[4]) {\n %2 = exp %0 : float32[4]\n %3 = log %1 : float32[4]\n %4 = negative %2 : float32[4]\n "
+      "return %4, %2\n}");
   EXPECT_EQ(count_uses(g), (std::vector<int>{1, 1, 2, 0, 1}));
   const Graph same = rewrite(g, [](Graph&, const Node&) { return kKeep; });
-  EXPECT_EQ(print(same), "graph g(%0: float32[4], %1: float32[4]) {\n  %2 = exp %0 : float32[4]\n  %3 = negative %2 : float32[4]\n  return %3, %2\n}\n");
-  const Graph replaced = rewrite(g, [](Graph& target, const Node& n) { return n.op == Op::Exp ? elementwise(target, Op::Sin, {n.in[0]}) : kKeep; });
-  EXPECT_EQ(print(replaced), "graph g(%0: float32[4], %1: float32[4]) {\n  %2 = sin %0 : float32[4]\n  %3 = negative %2 : float32[4]\n  return %3, %2\n}\n");
+  EXPECT_EQ(print(same),
+            "graph g(%0: float32[4], %1: float32[4]) {\n  %2 = exp %0 : float32[4]\n  %3 = negative %2 : float32[4]\n  return %3, %2\n}\n");
+  const Graph replaced =
+      rewrite(g, [](Graph& target, const Node& n) { return n.op == Op::Exp ? elementwise(target, Op::Sin, {n.in[0]}) : kKeep; });
+  EXPECT_EQ(print(replaced),
+            "graph g(%0: float32[4], %1: float32[4]) {\n  %2 = sin %0 : float32[4]\n  %3 = negative %2 : float32[4]\n  return %3, %2\n}\n");
 }
 
 TEST(GraphText, RoundTripsRandomGraphs) {
@@ -101,7 +109,8 @@ TEST(GraphText, ErrorsNameThePlace) {
 }
 
 TEST(GraphVerify, RejectsEachBrokenRule) {
-  const std::pair<const char*, const char*> cases[] = {  // the statement %2 over %0: float32[2,3], %1: int32[3], and the rule
+  const std::pair<const char*, const char*> cases[] = {
+      // the statement %2 over %0: float32[2,3], %1: int32[3], and the rule
       {"exp %0, %0 : float32[2,3]", "the number of operands is wrong"},
       {"exp %0 : float32[3,2]", "the shape is not that of the operation"},
       {"exp %0 : float64[2,3]", "the dtype is not that of the operation"},
@@ -155,13 +164,15 @@ TEST(Passes, KeepEveryBitOfRandomGraphs) {
       passes::Context context;
       after = passes::run({&p, 1}, after, context);
       verify(after);
-      ASSERT_EQ(difference(before, interpret(after, inputs)), "") << "seed " << seed << ", pass " << p.name << "\n" << print(g) << print(after);
+      ASSERT_EQ(difference(before, interpret(after, inputs)), "") << "seed " << seed << ", pass " << p.name << "\n"
+                                                                  << print(g) << print(after);
     }
   }
 }
 
 TEST(Passes, RunnerSkipsAndStops) {
-  const Graph g = parse("graph g(%0: float32[4]) {\n %1 = constant {bits=1} : float32[]\n %2 = multiply %0, %1 : float32[4]\n return %2\n}");
+  const Graph g =
+      parse("graph g(%0: float32[4]) {\n %1 = constant {bits=1} : float32[]\n %2 = multiply %0, %1 : float32[4]\n return %2\n}");
   auto passes_run = [&](const char* skip, const char* stop) {
     passes::Context context;
     context.knobs.skip = skip;
@@ -178,14 +189,32 @@ TEST(Passes, RunnerSkipsAndStops) {
   EXPECT_EQ(passes_run("all", ""), "");
 }
 
+TEST(Passes, DumpsWhatChanged) {
+  const Graph g = parse("graph \"a b\"(%0: float32[4]) {\n %1 = negative %0 : float32[4]\n %2 = negative %1 : float32[4]\n return %2\n}");
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("sinter_dump_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  passes::Context context;
+  context.knobs.dump = "all";
+  context.knobs.dump_dir = folder.string();
+  passes::run_pipeline(g, context);
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path().filename().string());
+  std::sort(files.begin(), files.end());
+  // The simplify pass changed it, and sink_views dropped what it left behind.
+  EXPECT_EQ(files, (std::vector<std::string>{"a_b.00-captured.txt", "a_b.02-simplify.txt", "a_b.03-sink_views.txt"}));
+  std::filesystem::remove_all(folder);
+}
+
 // Nothing recurses over a graph: a chain of 100,000 nodes passes through everything on a stack of 256 KiB.
 TEST(Passes, LongChainsOnASmallStack) {
   auto body = [](void*) -> void* {
     Graph g;
     Id x = g.add({Op::Input, {}, {0}, {Dtype::float32, {2, 3}}});
     for (int i = 0; i < 100000; ++i) {
-      if (i % 10 == 9) x = transpose(g, x, {1, 0});
-      else x = elementwise(g, i % 2 ? Op::Sin : Op::Negative, {x});
+      if (i % 10 == 9)
+        x = transpose(g, x, {1, 0});
+      else
+        x = elementwise(g, i % 2 ? Op::Sin : Op::Negative, {x});
     }
     g.set_outputs({x});
     verify(g);
@@ -211,8 +240,10 @@ TEST(Passes, TenThousandNodesTakeMilliseconds) {
   Id x = g.add({Op::Input, {}, {0}, {Dtype::float32, {64, 64}}});
   const Id y = g.add({Op::Input, {}, {1}, {Dtype::float32, {64, 64}}});
   for (int i = 0; i < 10000; ++i) {
-    if (i % 5 == 4) x = transpose(g, x, {1, 0});
-    else x = i % 2 ? elementwise(g, Op::Sin, {x}) : elementwise(g, Op::Add, {x, y});
+    if (i % 5 == 4)
+      x = transpose(g, x, {1, 0});
+    else
+      x = i % 2 ? elementwise(g, Op::Sin, {x}) : elementwise(g, Op::Add, {x, y});
   }
   g.set_outputs({x});
   std::map<std::string_view, double> least;  // of several runs: others share the machine

@@ -119,7 +119,8 @@ TEST(KernelInterpret, FoldsOtherDtypes) {
   EXPECT_EQ(sum, static_cast<std::int8_t>(193));
   const double values[] = {-3, -0.0, -5};
   double greatest = 0;
-  interpret(reduction(Op::Maximum, float64, std::bit_cast<std::uint64_t>(-HUGE_VAL), 2), 8, 0, 1, block_of({values, &greatest}, {3}).data());
+  interpret(reduction(Op::Maximum, float64, std::bit_cast<std::uint64_t>(-HUGE_VAL), 2), 8, 0, 1,
+            block_of({values, &greatest}, {3}).data());
   EXPECT_EQ(greatest, 0);
   EXPECT_TRUE(std::signbit(greatest)) << "lanes that ran nothing hold the identity";
   const std::complex<float> z[] = {{1, 2}, {3, -5}, {0.5f, 0.25f}};
@@ -204,10 +205,15 @@ TEST(KernelText, EveryFieldIsInTheKey) {
     append_key(k, text);
     return text;
   };
-  std::vector<Kernel> kernels = {scaled_sum(1), scaled_sum(2), reduction(Op::Add, float32, 0, 1), reduction(Op::Maximum, float32, 0, 1),
-                                 reduction(Op::Add, float64, 0, 1), reduction(Op::Add, float32, 0x80000000, 1), reduction(Op::Add, float32, 0, 2)};
-  for (auto change : {+[](Kernel& k) { k.buffers[0].written = true; }, +[](Kernel& k) { k.buffers[0].dtype = int8; }, +[](Kernel& k) { ++k.integers; },
-                      +[](Kernel& k) { ++k.scalars; }}) {
+  std::vector<Kernel> kernels = {scaled_sum(1),
+                                 scaled_sum(2),
+                                 reduction(Op::Add, float32, 0, 1),
+                                 reduction(Op::Maximum, float32, 0, 1),
+                                 reduction(Op::Add, float64, 0, 1),
+                                 reduction(Op::Add, float32, 0x80000000, 1),
+                                 reduction(Op::Add, float32, 0, 2)};
+  for (auto change : {+[](Kernel& k) { k.buffers[0].written = true; }, +[](Kernel& k) { k.buffers[0].dtype = int8; },
+                      +[](Kernel& k) { ++k.integers; }, +[](Kernel& k) { ++k.scalars; }}) {
     Kernel k = scaled_sum(1);
     change(k);
     kernels.push_back(k);
@@ -215,8 +221,8 @@ TEST(KernelText, EveryFieldIsInTheKey) {
   const Kernel whole = scaled_sum(1);
   for (std::size_t i = 0; i < whole.body.size(); ++i) {
     if (whole.body[i].code == Code::Loop) {
-      for (auto change : {+[](Inst& l) { l.unroll = 8; }, +[](Inst& l) { l.prefetch = 512; }, +[](Inst& l) { l.kind = LoopKind::Serial; }, +[](Inst& l) { l.in[1] = 0; },
-                          +[](Inst& l) { l.in[0] = 1; }}) {
+      for (auto change : {+[](Inst& l) { l.unroll = 8; }, +[](Inst& l) { l.prefetch = 512; }, +[](Inst& l) { l.kind = LoopKind::Serial; },
+                          +[](Inst& l) { l.in[1] = 0; }, +[](Inst& l) { l.in[0] = 1; }}) {
         Kernel k = whole;
         change(k.body[i]);
         if (!(k.body[i] == whole.body[i])) kernels.push_back(k);
@@ -254,7 +260,8 @@ TEST(KernelText, ErrorsNameThePlace) {
 }
 
 TEST(KernelVerify, RejectsEachBrokenRule) {
-  const std::pair<const char*, const char*> cases[] = {  // the body after %0 = arg 0, %1 = const int64 0, %2 = const float32 1
+  const std::pair<const char*, const char*> cases[] = {
+      // the body after %0 = arg 0, %1 = const int64 0, %2 = const float32 1
       {"%3 = arg 1", "there is no such integer argument"},
       {"%3 = scalar 0: float32", "there is no such scalar argument"},
       {"%3 = exp %2, %2: float32", "the number of operands is wrong"},
@@ -278,14 +285,19 @@ TEST(KernelVerify, RejectsEachBrokenRule) {
       {"parallel %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}", "a Carry in a Parallel loop"},
       {"serial %3 in %1..%0 {\ncarry %5: float32 = %1 next %5\n}", "the initial value has not the dtype of its Carry"},
       {"serial %3 in %1..%0 {\ncarry %5: float32 = %2 next %3\n}", "the next value has not the dtype of its Carry"},
-      {"vector %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = exp %5: float32", "only Combine reads the carry of a closed Vector loop"},
-      {"serial %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = combine add %5: float32", "Combine needs the Carry of a closed Vector loop"},
-      {"vector %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = combine subtract %5: float32", "Combine needs a commutative operation"},
+      {"vector %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = exp %5: float32",
+       "only Combine reads the carry of a closed Vector loop"},
+      {"serial %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = combine add %5: float32",
+       "Combine needs the Carry of a closed Vector loop"},
+      {"vector %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = combine subtract %5: float32",
+       "Combine needs a commutative operation"},
       {"%3 = combine add %2: float32", "Combine needs a Carry"},
       {"parallel %3 in %1..%0 {\n}\nstore b1[%1] = %2", "a Store outside the Parallel loop"},
   };
   for (const auto& [body, rule] : cases) {
-    const std::string text = std::string("kernel f(b0: float32, b1: float32 out; ints 1; scalars 0) {\n%0 = arg 0\n%1 = const int64 0\n%2 = const float32 1\n") + body + "\n}";
+    const std::string text =
+        std::string("kernel f(b0: float32, b1: float32 out; ints 1; scalars 0) {\n%0 = arg 0\n%1 = const int64 0\n%2 = const float32 1\n") +
+        body + "\n}";
     try {
       verify(parse(text));
       ADD_FAILURE() << "accepted: " << body;
@@ -298,7 +310,13 @@ TEST(KernelVerify, RejectsEachBrokenRule) {
       {[](Inst& i) { i.imm = 3; }, "a number belongs to"},
       {[](Inst& i) { i.unroll = 2; }, "unroll and prefetch belong to loops"},
       {[](Inst& i) { i.in[0] = 1000; }, "an operand is not defined before its use"},
-      {[](Inst& i) { i.code = Code::End; i.in[0] = i.in[1] = kNone; i.op = Op{}; i.dtype = int64; }, "End without a loop"},
+      {[](Inst& i) {
+         i.code = Code::End;
+         i.in[0] = i.in[1] = kNone;
+         i.op = Op{};
+         i.dtype = int64;
+       },
+       "End without a loop"},
   };
   for (const auto& [change, rule] : fields) {
     Builder b;

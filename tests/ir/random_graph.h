@@ -91,7 +91,8 @@ class RandomGraph {
     for (std::size_t i = 0; i < ops::all_ops().size(); ++i) {
       if (ops::is_elementwise(static_cast<ops::Op>(i))) elementwise_ops.push_back(static_cast<ops::Op>(i));
     }
-    static constexpr ops::Op kCommon[] = {ops::Op::Add, ops::Op::Subtract, ops::Op::Multiply, ops::Op::Negative, ops::Op::Where, ops::Op::LogicalNot};
+    static constexpr ops::Op kCommon[] = {ops::Op::Add,      ops::Op::Subtract, ops::Op::Multiply,
+                                          ops::Op::Negative, ops::Op::Where,    ops::Op::LogicalNot};
     const ops::Op op = pick(2) ? kCommon[pick(std::size(kCommon))] : elementwise_ops[pick(elementwise_ops.size())];
     const bool where = ops::info(op).rule == ops::Rule::Where;
     std::vector<Id> in(static_cast<std::size_t>(ops::info(op).operands), x);

@@ -89,8 +89,8 @@ TEST(Rules, ExactRulesHoldForEveryValue) {
       if (!lhs) continue;
       ++dtypes;
       ASSERT_TRUE(rhs) << rule.name << " makes a graph that is not valid for " << t;
-      const std::vector<graph::Tensor> inputs = {graph::from_words(t, {count}, x), graph::from_words(t, {count}, y), graph::from_words(t, {count}, z),
-                                                 graph::from_words(Dtype::bool_, {count}, c)};
+      const std::vector<graph::Tensor> inputs = {graph::from_words(t, {count}, x), graph::from_words(t, {count}, y),
+                                                 graph::from_words(t, {count}, z), graph::from_words(Dtype::bool_, {count}, c)};
       const std::string difference = graph::difference(graph::interpret(*lhs, inputs), graph::interpret(*rhs, inputs));
       EXPECT_TRUE(rule.when == When::fast || difference.empty()) << rule.name << " is not exact for " << t << ": " << difference;
     }
@@ -114,7 +114,8 @@ TEST(Rules, MatchRespectsDtypesAndBindings) {
   Graph g;
   const Id f = g.add({Op::Input, {}, {0}, {Dtype::float32, {4}}}), f2 = g.add({Op::Input, {}, {1}, {Dtype::float32, {4}}});
   const Id i = g.add({Op::Input, {}, {2}, {Dtype::int32, {4}}});
-  const Id one = graph::constant(g, Dtype::float32, 0x3f800000), zero = graph::constant(g, Dtype::float32, 0), minus = graph::constant(g, Dtype::float32, 0x80000000);
+  const Id one = graph::constant(g, Dtype::float32, 0x3f800000), zero = graph::constant(g, Dtype::float32, 0),
+           minus = graph::constant(g, Dtype::float32, 0x80000000);
   auto matches = [&](std::string_view name, Op op, std::vector<Id> in) {
     Bindings b;
     return match(g, g[graph::elementwise(g, op, std::move(in))], find(name), b);

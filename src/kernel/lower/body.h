@@ -20,7 +20,9 @@ class Body {
   Ref value(graph::Id id);
 
   double cost = 0;  // instructions a point, about
-  int computes = 0;
+  /// Vectors in flight that suit this body: several hide latency; many values at once, or many operations, ask for fewer, for the stack
+  /// that spilled values take and for the time that code generation takes.
+  int unroll() const;
   std::vector<Binding> buffers;
   std::vector<graph::Id> scalars;
   /// A buffer for a reduction's result, and the access that walks it over the kept axes.
@@ -45,6 +47,9 @@ class Body {
   Ref gather(graph::Id id);
   Ref random_bits(graph::Id id);
 
+  int computes_ = 0;
+  int live_ = 0;  // values that are alive at once, at most
+  void count_live();
   const graph::Graph& g_;
   const graph::Group& group_;
   LayoutOf layout_of_;

@@ -19,7 +19,6 @@ using ops::Op;
 
 // Sizes that the schedule is made of. Those marked (bits) fix the order of reductions, so that changing them changes results.
 constexpr std::int64_t kPointwiseBlock = 16384;  // elements of a task: 64 KiB of float32, a multiple of all lanes * unroll
-constexpr int kUnroll = 4;                       // vectors in flight, pointwise and outer reductions
 constexpr int kInnerUnroll = 4;                  // (bits) partials of an inner reduction: lanes * this
 constexpr std::int64_t kInnerBlock = 32768;      // (bits) elements of a reduced inner axis that one task folds
 constexpr std::int64_t kOuterBlock = 1024;       // (bits) rows of a reduced outer axis that one task folds
@@ -89,7 +88,7 @@ Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) 
   }
   auto [begin, end] = block_range(b, place, size, extent);
   body.preload({&inner});
-  Ref lane = b.loop(LoopKind::Vector, begin, end, kUnroll, kPrefetch);
+  Ref lane = b.loop(LoopKind::Vector, begin, end, body.unroll(), kPrefetch);
   nest.open(b, inner, lane, true);
   body.emit();
   b.end();
@@ -284,7 +283,7 @@ class Reduction {
     auto [row, column] = split(b_, task, parts);
     nest_.open_rows(b_, rows, row);
     auto [first, last] = block_range(b_, column, size, extent);
-    Ref lane = b_.loop(LoopKind::Vector, first, last, kUnroll, 0);
+    Ref lane = b_.loop(LoopKind::Vector, first, last, body_.unroll(), 0);
     nest_.open(b_, lanes, lane, true);
     body_.preload(folded_);
     std::vector<Ref> at_column = nest_.position();
