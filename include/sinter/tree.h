@@ -19,10 +19,10 @@
 
 /// The same for a struct that derives from a struct with fields: the fields of `Base` come first. Write it whenever the base has fields:
 /// SINTER_FIELDS in a derived struct would hide them.
-#define SINTER_FIELDS_AND_BASE(Base, ...)                                                                     \
-  friend struct ::sinter::detail::TreeAccess;                                                                 \
-  static constexpr const char* sinter_field_names() { return #__VA_ARGS__; }                                  \
-  auto sinter_fields() { return ::std::tie(static_cast<Base&>(*this) __VA_OPT__(, ) __VA_ARGS__); }           \
+#define SINTER_FIELDS_AND_BASE(Base, ...)                                                           \
+  friend struct ::sinter::detail::TreeAccess;                                                       \
+  static constexpr const char* sinter_field_names() { return #__VA_ARGS__; }                        \
+  auto sinter_fields() { return ::std::tie(static_cast<Base&>(*this) __VA_OPT__(, ) __VA_ARGS__); } \
   static constexpr bool sinter_has_base() { return true; }
 
 namespace sinter {
@@ -68,11 +68,15 @@ struct TreeAccess {
   template <class T>
   static auto owner_of() -> decltype(owner(&T::sinter_fields));
   template <class T>
-  static constexpr bool has = requires { &T::sinter_fields; };
+  static constexpr bool has = requires {
+    &T::sinter_fields;
+  };
   template <class T>
   static constexpr bool own = std::is_same_v<decltype(owner_of<T>()), T>;
   template <class T>
-  static constexpr bool with_base = requires { T::sinter_has_base(); };
+  static constexpr bool with_base = requires {
+    T::sinter_has_base();
+  };
 };
 /// Field number i of a list "a, b, c".
 SINTER_API std::string_view field_name(const char* list, std::size_t i);
@@ -98,14 +102,17 @@ concept MapLike = requires(T& t) {
   t.size();
 };
 template <class T>
-concept SortedMap = MapLike<T> && requires { typename T::key_compare; };
+concept SortedMap = MapLike<T> && requires {
+  typename T::key_compare;
+};
 template <class T>
 concept ListLike = requires(T& t, std::size_t n) {
   t.resize(n);
   t.begin();
   t.size();
   typename T::value_type;
-} && !std::same_as<T, std::string>;
+}
+&&!std::same_as<T, std::string>;
 template <class T>
 concept OptionalLike = requires(T& t) {
   t.has_value();
@@ -131,12 +138,18 @@ template <class T>
 constexpr bool tree_check() {
   if constexpr (std::same_as<T, Array> || StaticLeaf<T> || std::same_as<T, std::string> || std::same_as<T, Shape> || std::same_as<T, Dim>)
     return true;
-  else if constexpr (Fields<T>) return TreeAccess::own<T>;  // its fields are checked when it is walked, so recursive structs work
-  else if constexpr (is_array_like<T> || ListLike<T>) return is_tree<typename T::value_type>;
-  else if constexpr (is_tuple_like<T>) return all_trees(static_cast<T*>(nullptr));
-  else if constexpr (MapLike<T>) return is_tree<typename T::key_type> && is_tree<typename T::mapped_type>;
-  else if constexpr (OptionalLike<T>) return is_tree<typename T::value_type>;
-  else return false;
+  else if constexpr (Fields<T>)
+    return TreeAccess::own<T>;  // its fields are checked when it is walked, so recursive structs work
+  else if constexpr (is_array_like<T> || ListLike<T>)
+    return is_tree<typename T::value_type>;
+  else if constexpr (is_tuple_like<T>)
+    return all_trees(static_cast<T*>(nullptr));
+  else if constexpr (MapLike<T>)
+    return is_tree<typename T::key_type> && is_tree<typename T::mapped_type>;
+  else if constexpr (OptionalLike<T>)
+    return is_tree<typename T::value_type>;
+  else
+    return false;
 }
 
 }  // namespace detail
@@ -152,8 +165,9 @@ namespace detail {
 template <class T>
 constexpr void require_tree() {
   if constexpr (Fields<T>)
-    static_assert(TreeAccess::own<T>,
-                  "sinter: this struct inherits SINTER_FIELDS from a base and adds none: write SINTER_FIELDS_AND_BASE(Base, own, fields) in it");
+    static_assert(
+        TreeAccess::own<T>,
+        "sinter: this struct inherits SINTER_FIELDS from a base and adds none: write SINTER_FIELDS_AND_BASE(Base, own, fields) in it");
   else
     static_assert(Tree<T>,
                   "sinter: this type is not a tree: use Array, numbers, enums, strings, std containers of trees, or a struct with "
@@ -162,11 +176,16 @@ constexpr void require_tree() {
 
 template <class T>
 constexpr Leaf leaf_kind() {
-  if constexpr (std::same_as<T, Dtype>) return Leaf::Dtype;
-  else if constexpr (std::same_as<T, bool>) return Leaf::Bool;
-  else if constexpr (std::floating_point<T>) return Leaf::Floating;
-  else if constexpr (std::is_enum_v<T>) return leaf_kind<std::underlying_type_t<T>>();
-  else return std::signed_integral<T> ? Leaf::Integer : Leaf::Unsigned;
+  if constexpr (std::same_as<T, Dtype>)
+    return Leaf::Dtype;
+  else if constexpr (std::same_as<T, bool>)
+    return Leaf::Bool;
+  else if constexpr (std::floating_point<T>)
+    return Leaf::Floating;
+  else if constexpr (std::is_enum_v<T>)
+    return leaf_kind<std::underlying_type_t<T>>();
+  else
+    return std::signed_integral<T> ? Leaf::Integer : Leaf::Unsigned;
 }
 
 template <class T>
@@ -243,8 +262,10 @@ void walk(T& t, Walker& w) {
     constexpr std::size_t base = TreeAccess::with_base<T> ? 1 : 0;
     [[maybe_unused]] std::size_t i = 0;
     [[maybe_unused]] auto one = [&](auto& field) {
-      if (i < base || !w.wants_names) walk(field, w);
-      else walk_item(field, w, i, field_name(TreeAccess::names<T>(), i - base));
+      if (i < base || !w.wants_names)
+        walk(field, w);
+      else
+        walk_item(field, w, i, field_name(TreeAccess::names<T>(), i - base));
       ++i;
     };
     std::apply([&](auto&... field) { (one(field), ...); }, TreeAccess::fields(t));
@@ -260,8 +281,10 @@ void walk(T& t, Walker& w) {
   } else if constexpr (ListLike<T>) {
     std::size_t n = w.length(t.size());
     if (n != t.size()) {
-      if constexpr (std::is_default_constructible_v<typename T::value_type>) t.resize(n);
-      else throw_fixed_length();
+      if constexpr (std::is_default_constructible_v<typename T::value_type>)
+        t.resize(n);
+      else
+        throw_fixed_length();
     }
     walk_list(t, w);
   } else if constexpr (is_tuple_like<T>) {
@@ -363,7 +386,7 @@ T tree_map(F&& f, const T& tree, const U&... rest) {
   std::array<std::vector<Array>, sizeof...(U) + 1> in{tree_flatten(tree), tree_flatten(rest)...};
   for (const auto& leaves : in)
     if (leaves.size() != in[0].size()) detail::throw_leaf_count("tree_map", leaves.size(), in[0].size());
-  auto at = [&]<std::size_t... I>(std::size_t k, std::index_sequence<I...>) -> Array { return f(std::as_const(in[I][k])...); };
+  auto at = [&]<std::size_t... I>(std::size_t k, std::index_sequence<I...>)->Array { return f(std::as_const(in[I][k])...); };
   std::vector<Array> out;
   for (std::size_t k = 0; k < in[0].size(); ++k) out.push_back(at(k, std::make_index_sequence<sizeof...(U) + 1>()));
   return tree_unflatten(tree, out);

@@ -11,7 +11,7 @@ namespace sinter {
 namespace {
 
 struct All {
-  std::mutex lock;  // of the list; taken first by fork()
+  std::mutex lock;                                       // of the list; taken first by fork()
   std::vector<std::pair<LockRank, ForkMutex*>> mutexes;  // by rank
 };
 All& all();

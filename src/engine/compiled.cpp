@@ -1,10 +1,9 @@
 // A call of a compiled function: read the arguments, find or make the entry, run it, commit. Layer: engine.
 //
-// The strong guarantee: everything that can fail (tracing, building the result and the states whose structure changes, running) comes before
-// commit(), which only assigns pointers and moves.
+// The strong guarantee: everything that can fail (tracing, building the result and the states whose structure changes, running) comes
+// before commit(), which only assigns pointers and moves.
 #include "engine/compiled.h"
 
-#include <chrono>
 #include <cstring>
 
 #include "base/check.h"
@@ -15,68 +14,6 @@
 #include "engine/value.h"
 
 namespace sinter::engine {
-
-void Fill::take(void* p, std::size_t n) {
-  std::memcpy(p, structure_.data(), n);
-  structure_.remove_prefix(n);
-}
-void Fill::array(Array& a) {
-  char set;
-  take(&set, 1);
-  a = set == 'A' && !arrays_.empty() ? arrays_[at_++] : Array();
-}
-void Fill::number(void* p, std::size_t bytes, Leaf) { take(p, bytes); }
-void Fill::text(std::string& s) {
-  s.resize(length(0));
-  take(s.data(), s.size());
-}
-void Fill::shape(Shape& s) {
-  std::size_t n = length(0);
-  s = Shape();
-  for (std::size_t i = 0; i < n; ++i) {
-    std::int64_t v;
-    take(&v, sizeof v);
-    s.push_back(Dim(v));
-  }
-}
-std::size_t Fill::length(std::size_t) {
-  std::size_t n;
-  take(&n, sizeof n);
-  return n;
-}
-
-void Read::array(Array& a) {
-  structure_.push_back(a.valid() ? 'A' : 'u');
-  if (arrays_ && a.valid()) arrays_->push_back(a);
-  if (targets_) targets_->push_back(&a);
-}
-void Read::number(void* p, std::size_t bytes, Leaf) { structure_.append(static_cast<const char*>(p), bytes); }
-void Read::text(std::string& s) {
-  length(s.size());
-  structure_ += s;
-}
-void Read::shape(Shape& s) {
-  length(s.size());
-  for (const Dim& d : s) {
-    std::int64_t v = d;
-    number(&v, sizeof v, Leaf::Integer);
-  }
-}
-std::size_t Read::length(std::size_t n) {
-  structure_.append(reinterpret_cast<const char*>(&n), sizeof n);
-  return n;
-}
-
-void Frame::clear() {
-  key.clear();
-  inputs.clear();
-  targets.clear();
-  results.clear();
-  rebuilt.clear();
-  slots.clear();
-  captured.clear();
-  aliases.clear();
-}
 
 namespace {
 
@@ -101,8 +38,10 @@ class Lease {
   }
   ~Lease() {
     frame_->clear();  // may run deleters of the user's, which may call compiled functions
-    if (spare || thread_ends) delete frame_;
-    else spare = frame_;
+    if (spare || thread_ends)
+      delete frame_;
+    else
+      spare = frame_;
   }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -136,11 +75,12 @@ bool inside(const void* p, const detail::Slot& s) {
   return at >= begin && at < begin + s.bytes;
 }
 
-// One object must not be a state twice, or a state and an argument: the function would see it change behind its back. An argument that is an
-// array inside a state is fine: it refers to the same place in the copy that is traced.
+// One object must not be a state twice, or a state and an argument: the function would see it change behind its back. An argument that is
+// an array inside a state is fine: it refers to the same place in the copy that is traced.
 void check_objects(const detail::Call& call, Frame& f) {
   auto fail = [&](const char* what) {
-    throw Error(str("compile: ", what, "; got it in a call of compiled function '", name_at(call.callee.name), "'; pass it once, or a copy"));
+    throw Error(
+        str("compile: ", what, "; got it in a call of compiled function '", name_at(call.callee.name), "'; pass it once, or a copy"));
   };
   auto targets_of = [&](const detail::Slot& s) { return std::span(f.targets).subspan(s.targets, s.targets_end - s.targets); };
   for (std::size_t i = 0; i < f.slots.size(); ++i) {
@@ -201,7 +141,8 @@ void read(const detail::Call& call, Frame& f) {
   f.types_at = f.key.size();
   for (const Array& a : f.inputs) {
     const Value& v = *a.get();
-    if (v.symbolic) [[unlikely]] throw_no_data(a, "compiled call");
+    if (v.symbolic) [[unlikely]]
+      throw_no_data(a, "compiled call");
     std::size_t rank = v.shape.size();
     char head[2] = {static_cast<char>(v.dtype), static_cast<char>(rank)};
     f.key.append(head, 2);
@@ -212,225 +153,10 @@ void read(const detail::Call& call, Frame& f) {
   }
 }
 
-// ---- tracing ----------------------------------------------------------------------------------------------------------------------
-
-// What the function sees; puts everything back in the end.
-class Traced {
- public:
-  explicit Traced(Frame& f) : frame_(f) {}
-  ~Traced() {
-    for (std::size_t i = 0; i < made_; ++i) {
-      detail::Slot& s = *frame_.slots[i];
-      if (s.in_place) restore(s);
-      s.drop_copy();
-      s.alias = nullptr;
-    }
-  }
-  Traced(const Traced&) = delete;
-  Traced& operator=(const Traced&) = delete;
-
-  void make(std::span<const Array> placeholders) {
-    std::vector<std::vector<Array*>> leaves(frame_.slots.size());
-    for (detail::Slot* s : frame_.slots) {
-      s->make_copy();
-      std::vector<Array*>& mine = leaves[made_++];
-      detail::Collect collect(mine);
-      s->walk_traced(collect);
-      std::size_t at = s->leaves;
-      for (Array* a : mine)
-        if (a->valid()) {
-          check(at < s->leaves_end, "a copy of an argument has more arrays than the argument");
-          *a = placeholders[at++];
-        }
-      check(at == s->leaves_end, "a copy of an argument has fewer arrays than the argument");
-    }
-    for (auto [slot, target] : frame_.aliases)
-      for (std::size_t i = 0; i < frame_.slots.size(); ++i) {
-        const detail::Slot& s = *frame_.slots[i];
-        if (s.state && target >= s.targets && target < s.targets_end) frame_.slots[slot]->alias = leaves[i][target - s.targets];
-      }
-  }
-
- private:
-  std::string_view text(const detail::Slot& s) const { return std::string_view(frame_.key).substr(s.text, s.text_end - s.text); }
-  void restore(detail::Slot& s) noexcept {
-    auto arrays = std::span<const Array>(frame_.inputs).subspan(s.leaves, s.leaves_end - s.leaves);
-    try {
-      std::string structure;
-      std::vector<Array*> now;
-      Read reader(structure, nullptr, &now);
-      s.walk_user(reader);
-      if (structure != text(s)) {
-        if (s.copyable) {
-          s.commit_copy();
-        } else {
-          Fill fill(text(s), arrays);
-          s.walk_user(fill);
-        }
-        now.clear();
-        detail::Collect collect(now);
-        s.walk_user(collect);
-      }
-      // The function may have moved containers.
-      std::copy(now.begin(), now.end(), frame_.targets.begin() + static_cast<std::ptrdiff_t>(s.targets));
-      std::size_t at = 0;
-      for (Array* a : now)
-        if (a->valid()) *a = arrays[at++];
-    } catch (...) {  // out of memory
-      s.commit_copy();
-    }
-  }
-  Frame& frame_;
-  std::size_t made_ = 0;
-};
-
-// The generator's state during a trace is a placeholder.
-class TracedGenerator {
- public:
-  explicit TracedGenerator(const Array& stand_in, const Array& before) : before_(before) { generator_state() = stand_in; }
-  ~TracedGenerator() { generator_state() = before_; }
-  TracedGenerator(const TracedGenerator&) = delete;
-  TracedGenerator& operator=(const TracedGenerator&) = delete;
-
- private:
-  const Array before_;
-};
-
-constexpr std::int64_t kFoldBytes = std::int64_t{1} << 20;  // results of work on constants alone that are kept
-
-class Gather {
- public:
-  explicit Gather(Entry& entry) : entry_(entry) {}
-  std::vector<Array> computed;
-
-  Source source(const Array& a, const char* what) {
-    if (!a.valid()) return {};
-    check_operand(a, what);
-    const Value& v = *a.get();
-    if (v.symbolic && v.op == ops::Op::Input) return {Source::From::input, false, static_cast<std::size_t>(v.attrs[0])};
-    if (!v.symbolic && (v.state.load(std::memory_order_acquire) == detail::State::ready || a.nbytes() <= kFoldBytes)) {
-      entry_.constants.push_back(a);
-      return {Source::From::constant, false, entry_.constants.size() - 1};
-    }
-    auto [it, fresh] = index_.try_emplace(&v, computed.size());
-    if (fresh) computed.push_back(a);
-    return {Source::From::computed, false, it->second};
-  }
-
- private:
-  Entry& entry_;
-  std::unordered_map<const Value*, std::size_t> index_;
-};
-
-void mark_last_uses(Entry& e) {
-  std::vector<Source*> last(e.computed, nullptr);
-  auto see = [&](Source& s) {
-    if (s.from == Source::From::computed) last[s.at] = &s;
-  };
-  for (Source& s : e.results) see(s);
-  for (Source& s : e.states) see(s);
-  see(e.generator);
-  for (Source* s : last)
-    if (s) s->last = true;
-}
-
-// An input may be overwritten when its slot gives it up and no output shows it: its references are the slot's and the frame's.
-void find_owned(const Frame& f, Entry& e) {
-  std::size_t n = f.inputs.size();
-  e.owned.assign(n + (e.draws ? 1 : 0), 0);
-  for (const detail::Slot* s : f.slots)
-    if (s->state || s->owned)
-      for (std::size_t i = s->leaves; i < s->leaves_end; ++i) e.owned[i] = 2;
-  if (e.draws) e.owned[n] = 2;
-  auto shown = [&](const Source& s) {
-    if (s.from == Source::From::input) e.owned[s.at] = 0;
-  };
-  for (const Source& s : e.results) shown(s);
-  for (const Source& s : e.states) shown(s);
-  if (e.draws) shown(e.generator);
-}
-
-std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t hash) {
-  Program& program = *call.callee.program;
-  auto start = std::chrono::steady_clock::now();
-  std::string name = name_at(call.callee.name);
-  if (std::shared_ptr<Entry> newest = program.newest()) program.note_trace(name, differences(f, *newest), false);
-  else program.note_trace(name, {}, true);
-
-  auto entry = std::make_shared<Entry>();
-  entry->key = f.key;
-  entry->hash = hash;
-  entry->types_at = f.types_at;
-  entry->totals = program.totals;
-  for (const detail::Slot* s : f.slots) entry->texts.emplace_back(s->text, s->text_end);
-
-  auto is_state = std::make_unique<bool[]>(f.inputs.size());
-  for (const detail::Slot* s : f.slots)
-    for (std::size_t i = s->leaves; i < s->leaves_end; ++i) is_state[i] = s->state;
-  Trace t(call.callee, f.inputs, {is_state.get(), f.inputs.size()});
-  Array generator = generator_state();
-  std::vector<Array> placeholders;
-  placeholders.reserve(f.inputs.size() + 1);
-  for (std::size_t i = 0; i < f.inputs.size(); ++i) placeholders.push_back(placeholder(f.inputs[i], i, t.id));
-  placeholders.push_back(placeholder(generator, f.inputs.size(), t.id));
-
-  Gather gather(*entry);
-  TraceScope scope(t);
-  {
-    Traced traced(f);
-    traced.make(placeholders);
-    TracedGenerator hold(placeholders.back(), generator);
-    call.body();
-
-    std::vector<Array*> results;
-    detail::Collect collect(results);
-    call.outcome.walk(collect);
-    for (Array* a : results) {
-      entry->results.push_back(gather.source(*a, "return"));
-      *a = Array();
-    }
-    for (detail::Slot* s : f.slots) {
-      if (!s->state) continue;
-      Entry::State& state = entry->state_slots.emplace_back();
-      std::vector<Array*> leaves;
-      Read reader(state.structure, nullptr, &leaves);
-      s->walk_traced(reader);
-      state.changed = state.structure != std::string_view(f.key).substr(s->text, s->text_end - s->text);
-      state.begin = entry->states.size();
-      for (Array* a : leaves) entry->states.push_back(gather.source(*a, "state"));
-      state.end = entry->states.size();
-    }
-    entry->generator = gather.source(generator_state(), "random");
-  }
-  entry->draws = !(entry->generator.from == Source::From::input && entry->generator.at == f.inputs.size());
-  if (!entry->draws) placeholders.pop_back();
-  entry->prototype = call.outcome.keep();
-  entry->computed = gather.computed.size();
-  mark_last_uses(*entry);
-  find_owned(f, *entry);
-  for (std::size_t i : t.same_as_input) entry->guards.emplace_back(i, f.inputs[i]);
-
-  // Arrays from outside are computed once, not in each call.
-  for (auto* arrays : {&t.admitted, &entry->constants})
-    for (const Array& a : *arrays)
-      if (a.get()->state.load(std::memory_order_acquire) != detail::State::ready) evaluate({&a, 1}, "compiled call");
-
-  CompileMode mode = static_cast<CompileMode>(f.key[0]);
-  if (entry->computed > 0)
-    entry->graph = compile_graph(placeholders, gather.computed,
-                                 {.name = name,
-                                  .simplify = mode != CompileMode::no_simplify,
-                                  .fuse = mode != CompileMode::no_fuse,
-                                  .fast_math = program.options.fast_math});
-  program.note_time(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-  if (t.keep) program.insert(entry);
-  return entry;
-}
-
 // ---- running ----------------------------------------------------------------------------------------------------------------------
 
-// The states whose structure changes: their new trees, made aside. A state that cannot be copied gets its new structure before the run, and its
-// old one back if the run fails.
+// The states whose structure changes: their new trees, made aside. A state that cannot be copied gets its new structure before the run, and
+// its old one back if the run fails.
 class Rebuilt {
  public:
   Rebuilt(Frame& f, const Entry& e) : frame_(f) {
@@ -499,8 +225,10 @@ void run(const detail::Call& call, Frame& f, const Entry& e) {
         break;
       case Source::From::constant: to = e.constants[s.at]; break;
       case Source::From::computed:
-        if (s.last) to = std::move(outputs[s.at]);
-        else to = outputs[s.at];
+        if (s.last)
+          to = std::move(outputs[s.at]);
+        else
+          to = outputs[s.at];
     }
   };
   for (std::size_t i = 0; i < e.results.size(); ++i) put(*f.results[i], e.results[i]);
@@ -540,7 +268,8 @@ void run_compiled(const Call& call) {
 std::string inspect_compiled(const Call& call, Inspect what) {
   const char* name = what == Inspect::graph ? "graph" : "kernels";
   if (engine::open_trace())
-    throw TraceError(str(name, ": a trace is open; got compiled function '", name_of(call.callee), "'; call it outside of compiled functions"));
+    throw TraceError(
+        str(name, ": a trace is open; got compiled function '", name_of(call.callee), "'; call it outside of compiled functions"));
   engine::Lease lease;
   engine::Frame& f = *lease;
   engine::read(call, f);

@@ -34,11 +34,12 @@ class Fill final : public Walker {
   std::size_t at_ = 0;
 };
 
-/// Reads a tree: appends its structure (lengths, keys, static values, which arrays are set) to `structure`, its set arrays to `arrays`, and the
-/// addresses of all of them, where asked for, to `targets`.
+/// Reads a tree: appends its structure (lengths, keys, static values, which arrays are set) to `structure`, its set arrays to `arrays`, and
+/// the addresses of all of them, where asked for, to `targets`.
 class Read final : public Walker {
  public:
-  Read(std::string& structure, std::vector<Array>* arrays, std::vector<Array*>* targets) : structure_(structure), arrays_(arrays), targets_(targets) {}
+  Read(std::string& structure, std::vector<Array>* arrays, std::vector<Array*>* targets)
+      : structure_(structure), arrays_(arrays), targets_(targets) {}
   void array(Array& a) override;
   void number(void* p, std::size_t bytes, Leaf kind) override;
   void text(std::string& s) override;
@@ -84,7 +85,7 @@ struct Totals {
 struct Entry {
   ~Entry();
   struct State {
-    bool changed = false;   // the call changes the structure, to `structure`
+    bool changed = false;  // the call changes the structure, to `structure`
     std::string structure;
     std::size_t begin = 0, end = 0;  // in `states`
   };
@@ -162,6 +163,10 @@ class Program {
 namespace sinter::engine {
 
 using detail::Program;
+
+/// Runs the function of a call that found no entry on placeholders; the program keeps the entry. Leaves arguments, states and the generator
+/// as they were.
+std::shared_ptr<Entry> trace(const detail::Call& call, Frame& frame, std::uint64_t hash);
 
 /// How the call that `frame` holds differs from `entry`.
 std::vector<Difference> differences(const Frame& frame, const Entry& entry);

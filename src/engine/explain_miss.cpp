@@ -37,20 +37,32 @@ class Describe final : public detail::Paths {
   std::vector<Difference> lines;
   std::size_t used() const { return at_; }  // types
   void array(Array& a) override {
-    if (a.valid() && at_ < types_.size()) add(types_[at_++]);
-    else add("unset");
+    if (a.valid() && at_ < types_.size())
+      add(types_[at_++]);
+    else
+      add("unset");
   }
   void number(void* p, std::size_t bytes, Leaf kind) override {
     auto as = [p]<class T>(T v) {
       std::memcpy(&v, p, sizeof v);
       return v;
     };
-    if (kind == Leaf::Dtype) add(name(as(Dtype{})));
-    else if (kind == Leaf::Bool) add(as(false) ? "true" : "false");
-    else if (kind == Leaf::Floating) add(bytes == 4 ? str(as(0.0f)) : str(as(0.0)));
+    if (kind == Leaf::Dtype)
+      add(name(as(Dtype{})));
+    else if (kind == Leaf::Bool)
+      add(as(false) ? "true" : "false");
+    else if (kind == Leaf::Floating)
+      add(bytes == 4 ? str(as(0.0f)) : str(as(0.0)));
     else if (kind == Leaf::Integer)
-      add(std::to_string(bytes == 1 ? as(std::int8_t{}) : bytes == 2 ? as(std::int16_t{}) : bytes == 4 ? as(std::int32_t{}) : as(std::int64_t{})));
-    else add(std::to_string(bytes == 1 ? as(std::uint8_t{}) : bytes == 2 ? as(std::uint16_t{}) : bytes == 4 ? as(std::uint32_t{}) : as(std::uint64_t{})));
+      add(std::to_string(bytes == 1   ? as(std::int8_t{})
+                         : bytes == 2 ? as(std::int16_t{})
+                         : bytes == 4 ? as(std::int32_t{})
+                                      : as(std::int64_t{})));
+    else
+      add(std::to_string(bytes == 1   ? as(std::uint8_t{})
+                         : bytes == 2 ? as(std::uint16_t{})
+                         : bytes == 4 ? as(std::uint32_t{})
+                                      : as(std::uint64_t{})));
   }
   void text(std::string& s) override { add('"' + s + '"'); }
   void shape(Shape& s) override { add(str(s)); }

@@ -10,6 +10,7 @@
 
 #include "backends/codegen.h"
 #include "base/knobs.h"
+#include "runtime/workers.h"
 
 namespace sinter::engine {
 
@@ -30,6 +31,9 @@ namespace {
 
 using Shared = std::shared_ptr<const Executable>;
 constexpr std::size_t kMaxKernels = 4096;
+// From this many instructions on, LLVM's level 0: measured on random graphs of 450 and 1,000 operations, code generation takes half to two
+// thirds of the time that level 2 takes, and the code runs within 0 to 10 % of its speed. Short kernels run up to 45 % slower.
+constexpr std::size_t kLongKernel = 400;
 
 struct Store {
   struct Item {
@@ -54,52 +58,79 @@ Shared generate(const kernel::Kernel& k, bool fast_math) {
   }
   backends::CodegenOptions options;
   options.fast_math = fast_math;
-  options.level = base::knobs().codegen_level;
+  options.level = k.body.size() > kLongKernel ? 0 : base::knobs().codegen_level;
   return std::make_shared<const Executable>(k, backends::codegen().compile(k, target, options));
+}
+
+constexpr std::size_t kStackBytes = std::size_t{16} << 20;  // for LLVM, whose recursion follows the length of a kernel
+
+// A kernel that somebody makes or has made: its future; or, for the one who is to make it, a promise.
+struct Claim {
+  std::string key;
+  std::shared_future<Shared> kernel;
+  std::optional<std::promise<Shared>> promise;
+};
+
+Claim claim(const kernel::Kernel& k, bool fast_math) {
+  Claim c;
+  kernel::append_key(k, c.key);
+  if (fast_math) c.key += "fast";
+  Store& s = store();
+  std::lock_guard guard(s.lock);
+  if (auto it = s.by_key.find(c.key); it != s.by_key.end()) {
+    s.by_use.splice(s.by_use.begin(), s.by_use, it->second);
+    c.kernel = it->second->kernel;
+    return c;
+  }
+  c.promise.emplace();
+  c.kernel = c.promise->get_future().share();
+  s.by_use.push_front({c.key, c.kernel});
+  s.by_key[s.by_use.front().key] = s.by_use.begin();
+  if (s.by_use.size() > kMaxKernels) {
+    s.by_key.erase(s.by_use.back().key);
+    s.by_use.pop_back();
+  }
+  return c;
+}
+
+// After a failure: the next call tries again.
+void disclaim(const std::string& key) {
+  Store& s = store();
+  std::lock_guard guard(s.lock);
+  if (auto it = s.by_key.find(key); it != s.by_key.end()) {
+    auto item = it->second;
+    s.by_key.erase(it);
+    s.by_use.erase(item);
+  }
 }
 
 }  // namespace
 
-std::shared_ptr<const Executable> load_kernel(const kernel::Kernel& k, bool fast_math, KernelCost& cost) {
-  Store& s = store();
-  if (base::knobs().verify >= 1) kernel::verify(k);
-  std::string key;
-  kernel::append_key(k, key);
-  if (fast_math) key += "fast";
-  std::promise<Shared> promise;
-  std::shared_future<Shared> found;
-  {
-    std::lock_guard guard(s.lock);
-    if (auto it = s.by_key.find(key); it != s.by_key.end()) {
-      s.by_use.splice(s.by_use.begin(), s.by_use, it->second);
-      found = it->second->kernel;
-    } else {
-      s.by_use.push_front({key, promise.get_future().share()});
-      s.by_key[s.by_use.front().key] = s.by_use.begin();
-      if (s.by_use.size() > kMaxKernels) {
-        s.by_key.erase(s.by_use.back().key);
-        s.by_use.pop_back();
+std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost) {
+  std::vector<Claim> claims;
+  std::vector<std::size_t> ours;
+  for (const kernel::Kernel& k : kernels) {
+    if (base::knobs().verify >= 1) kernel::verify(k);
+    claims.push_back(claim(k, fast_math));
+    if (claims.back().promise) ours.push_back(claims.size() - 1);
+  }
+  if (!ours.empty()) {
+    auto start = std::chrono::steady_clock::now();
+    runtime::run_on_workers(static_cast<std::int64_t>(ours.size()), kStackBytes, [&](std::int64_t i) {
+      Claim& c = claims[ours[static_cast<std::size_t>(i)]];
+      try {
+        c.promise->set_value(generate(kernels[ours[static_cast<std::size_t>(i)]], fast_math));
+      } catch (...) {
+        c.promise->set_exception(std::current_exception());
+        disclaim(c.key);
       }
-    }
-  }
-  if (found.valid()) return found.get();
-  auto start = std::chrono::steady_clock::now();
-  try {
-    Shared made = generate(k, fast_math);
-    promise.set_value(made);
-    ++cost.generated;
+    });
+    cost.generated += static_cast<std::int64_t>(ours.size());
     cost.milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    return made;
-  } catch (...) {
-    promise.set_exception(std::current_exception());
-    std::lock_guard guard(s.lock);
-    if (auto it = s.by_key.find(key); it != s.by_key.end()) {
-      auto item = it->second;
-      s.by_key.erase(it);
-      s.by_use.erase(item);
-    }
-    throw;
   }
+  std::vector<Shared> result;
+  for (const Claim& c : claims) result.push_back(c.kernel.get());
+  return result;
 }
 
 void release_kernels() {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "kernel/kernel.h"
 #include "runtime/image.h"
@@ -29,8 +31,9 @@ struct KernelCost {
   double milliseconds = 0;     // spent generating them
 };
 
-/// The kernel of this text (compared in full) for this processor, generated if the store lacks it. Adds to `cost`.
-std::shared_ptr<const Executable> load_kernel(const kernel::Kernel& k, bool fast_math, KernelCost& cost);
+/// The kernels of these texts (compared in full) for this processor; those that the store lacks are generated, on all cores. Adds to
+/// `cost`.
+std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost);
 
 /// Forgets kernels that nobody holds.
 void release_kernels();

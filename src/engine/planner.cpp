@@ -31,6 +31,10 @@ void Planner::run() {
   place_nodes();
   collect_reads();
   for (std::uint32_t i : order()) emit(items_[i]);
+  std::vector<std::shared_ptr<const Executable>> loaded = load_kernels(kernels_, fast_math_, plan_.cost_);
+  std::size_t next = 0;
+  for (Step& step : plan_.steps_)
+    if (Launch* l = std::get_if<Launch>(&step)) l->kernel = std::move(loaded[next++]);
   assign_buffers();
   make_outputs();
 }
@@ -221,7 +225,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
     launch.tasks = l.tasks;
     double per_task = l.tasks > 0 ? l.work / static_cast<double>(l.tasks) : 0;
     launch.grain = per_task >= kGrainWork ? 1 : static_cast<std::int64_t>(kGrainWork / std::max(per_task, 1.0)) + 1;
-    launch.kernel = load_kernel(l.kernel, fast_math_, plan_.cost_);
+    kernels_.push_back(std::move(l.kernel));
     plan_.steps_.push_back(std::move(launch));
     slots_.push_back(std::move(slots));
     uses_.push_back(std::move(uses));

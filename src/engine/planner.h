@@ -72,6 +72,7 @@ class Planner {
   std::vector<std::optional<Place>> places_;
   std::vector<Storage> storages_;
   std::vector<Item> items_;
+  std::vector<kernel::Kernel> kernels_;  // of the launches, in order
   std::unordered_map<Id, std::uint32_t> constant_index_;
   std::vector<std::vector<Use>> uses_;            // by step
   std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> slots_;  // by step: storage and byte offset of each slot

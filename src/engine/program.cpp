@@ -113,8 +113,10 @@ void Program::note_trace(const std::string& name, const std::vector<engine::Diff
   std::string miss = first ? "first call" : "a captured array is another one";
   for (std::size_t i = 0; i < why.size(); ++i) {
     std::string line = why[i].where + ": " + why[i].what;
-    if (i == 0) miss = line;
-    else miss += "; " + line;
+    if (i == 0)
+      miss = line;
+    else
+      miss += "; " + line;
   }
   std::string warning;
   {
@@ -136,8 +138,8 @@ void Program::note_trace(const std::string& name, const std::vector<engine::Diff
     const std::pair<const std::string, std::pair<int, std::string>>* most = nullptr;
     for (const auto& c : changes_)
       if (!most || c.second.first > most->second.first) most = &c;
-    warning = str("sinter: warning: compiled function '", name, "' was traced again ", retraces_, " times; what keeps changing: ",
-                  most ? most->first + ": " + most->second.second : miss,
+    warning = str("sinter: warning: compiled function '", name, "' was traced again ", retraces_,
+                  " times; what keeps changing: ", most ? most->first + ": " + most->second.second : miss,
                   "; keep it the same, pass changing numbers as arrays, or see explain()\n");
     changes_.clear();
   }
@@ -225,8 +227,9 @@ std::string name_of(const Callee& callee) { return engine::name_at(callee.name);
 
 std::ostream& print_callee(std::ostream& out, const Callee& callee) {
   Stats s = callee.program->stats();
-  return out << "compiled " << name_of(callee) << ": " << count(s.entries, "entry", "entries") << ", " << count(s.traces, "trace", "traces") << ", "
-             << count(s.calls, "call", "calls") << ", " << count(s.hits, "hit", "hits") << ", " << count(s.kernels, "kernel", "kernels");
+  return out << "compiled " << name_of(callee) << ": " << count(s.entries, "entry", "entries") << ", " << count(s.traces, "trace", "traces")
+             << ", " << count(s.calls, "call", "calls") << ", " << count(s.hits, "hit", "hits") << ", "
+             << count(s.kernels, "kernel", "kernels");
 }
 
 }  // namespace detail

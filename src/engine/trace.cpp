@@ -78,8 +78,12 @@ std::string describe(const Array& a) {
 }
 
 Trace::Trace(const detail::Callee& c, std::span<const Array> in, std::span<const bool> state)
-    : id(std::uint64_t{c.name} << kSerialBits | (next_serial.fetch_add(1, std::memory_order_relaxed) & ((std::uint64_t{1} << kSerialBits) - 1))),
-      callee(c), inputs(in), is_state(state), constants(c.constants) {}
+    : id(std::uint64_t{c.name} << kSerialBits |
+         (next_serial.fetch_add(1, std::memory_order_relaxed) & ((std::uint64_t{1} << kSerialBits) - 1))),
+      callee(c),
+      inputs(in),
+      is_state(state),
+      constants(c.constants) {}
 
 void Trace::admit(const Array& a, const char* op) {
   auto at = std::lower_bound(admitted.begin(), admitted.end(), a, address_less);
@@ -88,8 +92,8 @@ void Trace::admit(const Array& a, const char* op) {
   for (const detail::Callee* c : inlined) held = held || holds(c->held, a);
   if (!held) {
     // An argument that is also reached by reference: the same array, as long as the caller passes it. Its value in the graph is a constant,
-    // so the entry holds for this array alone. Without Captures::constant even that could miss a rebinding of the reference: trace anew each
-    // time. A state that is reached by reference would not follow its updates: an error.
+    // so the entry holds for this array alone. Without Captures::constant even that could miss a rebinding of the reference: trace anew
+    // each time. A state that is reached by reference would not follow its updates: an error.
     bool found = false;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].get() == a.get() && (constants || !is_state[i])) {
@@ -119,7 +123,8 @@ std::uint64_t current_trace() { return current ? current->id : 0; }
 
 void check_operand(const Array& a, const char* op) {
   const Value* v = a.get();
-  if (!v) [[unlikely]] value_of(a, op);  // throws
+  if (!v) [[unlikely]]
+    value_of(a, op);  // throws
   if (v->symbolic) {
     if (!current || v->trace != current->id) throw_escaped(a, op);
   } else if (current && v->trace != current->id) {
@@ -130,8 +135,9 @@ void check_operand(const Array& a, const char* op) {
 void throw_no_data(const Array& a, const char* what) {
   const Value& v = value_of(a, what);
   if (!current || v.trace != current->id) throw_escaped(a, what);
-  throw TraceError(str(what, ": the value is not known while compiled function '", traced_by(v), "' is traced; got a placeholder made by ", maker(v),
-                       ", ", describe(a), "; return it, keep it in a state, or call disable_compile() to run the function as it is"));
+  throw TraceError(str(what, ": the value is not known while compiled function '", traced_by(v), "' is traced; got a placeholder made by ",
+                       maker(v), ", ", describe(a),
+                       "; return it, keep it in a state, or call disable_compile() to run the function as it is"));
 }
 
 Array placeholder(const Array& like, std::size_t slot, std::uint64_t trace) {

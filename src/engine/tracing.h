@@ -24,9 +24,9 @@ struct Trace {
   bool constants;                        // Captures::constant, of the function or of one inlined into it
   std::vector<const detail::Callee*> inlined;
   std::vector<std::shared_ptr<detail::Callee>> keep_inlined;
-  std::vector<Array> admitted;           // arrays from before the trace that it uses as constants; sorted by address
+  std::vector<Array> admitted;             // arrays from before the trace that it uses as constants; sorted by address
   std::vector<std::size_t> same_as_input;  // inputs that it also reached by reference: the entry holds for these very arrays only
-  bool keep = true;                      // false: the entry serves this call alone
+  bool keep = true;                        // false: the entry serves this call alone
 
   /// Lets the trace use an array made before it, or throws CaptureError.
   void admit(const Array& a, const char* op);

@@ -35,7 +35,8 @@ inline bool has(const std::string& text, const std::string& part) { return text.
 
 /// Equal dtype, shape and bits (NaNs are equal).
 inline ::testing::AssertionResult same(const Array& a, const Array& b) {
-  if (!a.valid() || !b.valid()) return a.valid() == b.valid() ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << "one is unset";
+  if (!a.valid() || !b.valid())
+    return a.valid() == b.valid() ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << "one is unset";
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape()))
     return ::testing::AssertionFailure() << a.dtype() << a.shape() << " and " << b.dtype() << b.shape();
   if (array_equal(a, b, true).item<bool>()) return ::testing::AssertionSuccess();

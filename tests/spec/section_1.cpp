@@ -182,7 +182,8 @@ TEST(spec_1_6, environment_switch) {
   static const char* value;
   auto disables = [](const char* v) {
     value = v;
-    return base::read_knobs([](const char* variable) { return std::string(variable) == "SINTER_DISABLE_COMPILE" ? value : nullptr; }).disable_compile;
+    return base::read_knobs([](const char* variable) { return std::string(variable) == "SINTER_DISABLE_COMPILE" ? value : nullptr; })
+        .disable_compile;
   };
   for (const char* v : {"1", "true", "on"}) EXPECT_TRUE(disables(v)) << v;
   for (const char* v : {"0", "false", "off", ""}) EXPECT_FALSE(disables(v)) << v;
@@ -202,7 +203,8 @@ TEST(spec_1_7, names_and_concepts) {
   auto push = [](std::vector<Array>& s, const Array& x) { s.push_back(x); };
   using Push = decltype(push);
   using Fun = decltype(fun);
-  static_assert(Compile<Fun> && Compile<Array (*)(const Array&)> && Compile<Array(const Array&)> && Compile<Scale> && Compile<decltype(&Scale::forward)>);
+  static_assert(Compile<Fun> && Compile<Array (*)(const Array&)> && Compile<Array(const Array&)> && Compile<Scale> &&
+                Compile<decltype(&Scale::forward)>);
   static_assert(!Compile<int> && !Compile<int*> && !Compile<std::string*> && !Compile<Array Scale::*>);
   static_assert(CallMut<Fun, const Array&, const Array&> && !CallMut<Fun, const Array&> && !CallMut<Fun, int*, Array>);
   static_assert(CallMutWithState<Push, std::vector<Array>, Array> && !CallMutWithState<Fun, int*, Array>);
@@ -220,8 +222,13 @@ TEST(spec_1_8, two_spellings_of_shapeless) {
   EXPECT_EQ(b.stats().traces, 1) << "the same identity and options";
   EXPECT_EQ(b.stats().hits, 1);
   EXPECT_TRUE(same(b(ones({4, 2})), full({4, 2}, 3.0)));
-  auto c = compile(f, {.shapeless = false, .fast_math = false, .dynamic = Dynamic::never, .captures = Captures::constant, .check_purity = false,
-                       .max_entries = 7, .name = "step"});
+  auto c = compile(f, {.shapeless = false,
+                       .fast_math = false,
+                       .dynamic = Dynamic::never,
+                       .captures = Captures::constant,
+                       .check_purity = false,
+                       .max_entries = 7,
+                       .name = "step"});
   EXPECT_EQ(c.name(), "step");
   std::vector<Array> state;
   auto push = [](std::vector<Array>& s, const Array& x) { s.push_back(x * 2); };

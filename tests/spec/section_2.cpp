@@ -150,12 +150,15 @@ TEST(spec_2_2, structs_with_fields) {
 }
 
 TEST(spec_2_2, static_values_are_part_of_the_key) {
-  auto f = compile([](const Array& x, int k, const std::string& s, bool b, Dtype t, const Shape& shape, double d, const std::vector<bool>& mask) {
-    Array r = (b ? x * k : x + static_cast<int>(s.size())) * d;
-    if (mask[0]) r = r + 100;
-    return broadcast_to(astype(r, t), shape);
-  });
-  auto call = [&](int k, const char* s, bool b, Dtype t, const Shape& shape, double d, bool m) { return text(f(1.0, k, s, b, t, shape, d, {m, true})); };
+  auto f = compile(
+      [](const Array& x, int k, const std::string& s, bool b, Dtype t, const Shape& shape, double d, const std::vector<bool>& mask) {
+        Array r = (b ? x * k : x + static_cast<int>(s.size())) * d;
+        if (mask[0]) r = r + 100;
+        return broadcast_to(astype(r, t), shape);
+      });
+  auto call = [&](int k, const char* s, bool b, Dtype t, const Shape& shape, double d, bool m) {
+    return text(f(1.0, k, s, b, t, shape, d, {m, true}));
+  };
   EXPECT_EQ(call(4, "abc", true, float32, {}, 1, false), "array(4, dtype=float32)");
   EXPECT_EQ(call(4, "abc", false, float32, {}, 1, false), "array(4, dtype=float32)");
   EXPECT_EQ(call(4, "abcd", false, float32, {}, 1, false), "array(5, dtype=float32)");
@@ -221,9 +224,8 @@ TEST(spec_2_2, none_empty_and_many) {
   EXPECT_TRUE(compile([](const std::vector<Array>& v) { return v; })({}).empty());
   auto nested = compile([](const std::vector<std::vector<Array>>& v) { return v; });
   EXPECT_EQ(nested({{}, {1.0}, {}}).size(), 3u);
-  auto eight = compile([](Array a, const Array& b, const Array& c, const Array& d, const Array& e, const Array& f, const Array& g, Array&& h) {
-    return a + b + c + d + e + f + g + h;
-  });
+  auto eight = compile([](Array a, const Array& b, const Array& c, const Array& d, const Array& e, const Array& f, const Array& g,
+                          Array&& h) { return a + b + c + d + e + f + g + h; });
   EXPECT_EQ(value(eight(1, 2.0, 3, 4, 5, 6, 7, 8)), 36);
 }
 
@@ -427,8 +429,9 @@ TEST(spec_2_7, tree_functions) {
   Deep deep;
   deep.layers.resize(2);
   EXPECT_EQ(tree_flatten(deep).size(), 6u);
-  EXPECT_EQ(tree_paths(deep, "model"), (std::vector<std::string>{"model.weight", "model.bias", "model.layers[0].weight", "model.layers[0].bias",
-                                                                 "model.layers[1].weight", "model.layers[1].bias"}));
+  EXPECT_EQ(tree_paths(deep, "model"),
+            (std::vector<std::string>{"model.weight", "model.bias", "model.layers[0].weight", "model.layers[0].bias",
+                                      "model.layers[1].weight", "model.layers[1].bias"}));
   Deep doubled = tree_map([](const Array& a) { return a * 2; }, deep);
   EXPECT_EQ(value(doubled.layers[1].weight), 2);
   EXPECT_EQ(doubled.name, "deep");

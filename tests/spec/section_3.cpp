@@ -37,7 +37,10 @@ TEST(spec_3_1, closures_by_compile_call) {
     EXPECT_EQ(value(two(1.0)), 2);
     EXPECT_EQ(value(three(1.0)), 3);
   }
-  { auto four = make(4); EXPECT_EQ(value(four(1.0)), 4); }
+  {
+    auto four = make(4);
+    EXPECT_EQ(value(four(1.0)), 4);
+  }
   EXPECT_EQ(value(two(1.0)), 2) << "destroying one does not touch the others";
   EXPECT_EQ(two.stats().traces, 1);
   std::function<Array(const Array&)> wrapped = plus_one;

@@ -50,9 +50,15 @@ TEST(spec_4_2, looking_at_a_placeholder) {
     const char* what;
     void (*look)(const Array&);
   };
-  for (Case c : {Case{"item", [](const Array& a) { a.item<float>(); }}, {"eval", [](const Array& a) { a.eval(); }},
-                 {"data", [](const Array& a) { a.data<float>(); }}, {"to_vector", [](const Array& a) { a.to_vector<float>(); }},
-                 {"print", [](const Array& a) { text(a); }}, {"bool", [](const Array& a) { if (a) {} }}}) {
+  for (Case c : {Case{"item", [](const Array& a) { a.item<float>(); }},
+                 {"eval", [](const Array& a) { a.eval(); }},
+                 {"data", [](const Array& a) { a.data<float>(); }},
+                 {"to_vector", [](const Array& a) { a.to_vector<float>(); }},
+                 {"print", [](const Array& a) { text(a); }},
+                 {"bool", [](const Array& a) {
+                    if (a) {
+                    }
+                  }}}) {
     auto f = compile(
         [c](const Array& x) {
           Array y = exp(x);
@@ -100,9 +106,20 @@ TEST(spec_4_3, escaped_placeholders) {
   const std::string part = "escaped from compiled function 'step'; return it or keep it in a state";
   const Array& a = leaked[0];
   auto g = compile([](const Array& x) { return x * 2; });
-  std::function<void()> uses[] = {[&] { a.item<float>(); }, [&] { a.eval(); }, [&] { text(a); }, [&] { (void)(a + 1); }, [&] { exp(a); },
-                                  [&] { g(a); }, [&] { if (a) {} }, [&] { a.data<float>(); }, [&] { compile([&a](const Array& x) { return x + a; })(1.0); },
-                                  [&] { compile([a](const Array& x) { return x + a; })(1.0); }, [&] { compile([a](const Array&) { return a; })(1.0); }};
+  std::function<void()> uses[] = {[&] { a.item<float>(); },
+                                  [&] { a.eval(); },
+                                  [&] { text(a); },
+                                  [&] { (void)(a + 1); },
+                                  [&] { exp(a); },
+                                  [&] { g(a); },
+                                  [&] {
+                                    if (a) {
+                                    }
+                                  },
+                                  [&] { a.data<float>(); },
+                                  [&] { compile([&a](const Array& x) { return x + a; })(1.0); },
+                                  [&] { compile([a](const Array& x) { return x + a; })(1.0); },
+                                  [&] { compile([a](const Array&) { return a; })(1.0); }};
   for (std::size_t i = 0; i < std::size(uses); ++i) {
     std::string e = thrown<TraceError>(uses[i]);
     EXPECT_TRUE(has(e, part)) << "use " << i << ": " << e;
@@ -188,7 +205,8 @@ TEST(spec_4_4, the_message_names_shape_dtype_operation_and_remedies) {
   Array table = ones({3, 2});
   auto f = compile([&table](const Array& x) { return exp(x) * table; }, {.name = "step"});
   EXPECT_EQ(thrown<CaptureError>([&] { f(1.0); }),
-            "multiply: compiled function 'step' uses an array that is neither an argument nor held by value; got float32[3,2]; pass it as an argument, make "
+            "multiply: compiled function 'step' uses an array that is neither an argument nor held by value; got float32[3,2]; pass it as "
+            "an argument, make "
             "it state, list it in captured(...), or compile with {.captures = Captures::constant}");
 }
 

@@ -1,0 +1,58 @@
+#include "runtime/workers.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "runtime/pool.h"
+
+namespace sinter::runtime {
+namespace {
+
+struct Work {
+  std::int64_t n;
+  FunctionRef<void(std::int64_t)> f;
+  std::atomic<std::int64_t> next{0};
+  std::mutex lock;
+  std::exception_ptr error;
+
+  void run() {
+    for (std::int64_t i; (i = next.fetch_add(1)) < n;) {
+      try {
+        f(i);
+      } catch (...) {
+        std::lock_guard guard(lock);
+        if (!error) error = std::current_exception();
+      }
+    }
+  }
+};
+
+void* start(void* work) {
+  static_cast<Work*>(work)->run();
+  return nullptr;
+}
+
+}  // namespace
+
+void run_on_workers(std::int64_t n, std::size_t stack_bytes, FunctionRef<void(std::int64_t)> f) {
+  Work work{n, f, {}, {}, {}};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, stack_bytes);
+  std::vector<pthread_t> threads;
+  for (std::int64_t i = std::min<std::int64_t>(n, max_threads()); i > 0; --i) {
+    pthread_t t;
+    if (pthread_create(&t, &attributes, start, &work) == 0) threads.push_back(t);
+  }
+  pthread_attr_destroy(&attributes);
+  if (threads.empty()) work.run();  // no thread to be had: on ours
+  for (pthread_t t : threads) pthread_join(t, nullptr);
+  if (work.error) std::rethrow_exception(work.error);
+}
+
+}  // namespace sinter::runtime

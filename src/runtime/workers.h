@@ -1,0 +1,14 @@
+// Threads for code generation: short-lived, with a stack of their own size, because LLVM recurses and a user's stack may be small.
+// Layer: runtime.
+#pragma once
+#include <cstdint>
+
+#include "base/check.h"
+
+namespace sinter::runtime {
+
+/// Calls f(i) for each i in [0, n), on up to max_threads() threads with stacks of `stack_bytes`. Returns when all are done; the first
+/// exception is thrown again here.
+void run_on_workers(std::int64_t n, std::size_t stack_bytes, FunctionRef<void(std::int64_t)> f);
+
+}  // namespace sinter::runtime
