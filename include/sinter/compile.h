@@ -31,7 +31,7 @@ struct Stats {
   std::int64_t entries = 0;
   std::int64_t kernels = 0;  // generated for it, not those found in memory or on disk
   std::int64_t kernels_from_disk = 0;
-  double trace_ms = 0;    // in tracing and planning
+  double trace_ms = 0;    // in tracing and optimising
   double codegen_ms = 0;  // in code generation
 };
 

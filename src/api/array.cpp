@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "api/common.h"
+#include "base/fork_mutex.h"
 #include "engine/trace.h"
 
 namespace sinter {
@@ -85,7 +86,7 @@ const void* Array::elements(Dtype t) const {
   engine::evaluate({this, 1}, "data");
   const Array rows = engine::contiguous(*this);
   if (rows.get() == value_) return first_element(rows);
-  static std::mutex mutex;  // guards `rows` of every value
+  static ForkMutex& mutex = *new ForkMutex(LockRank::Leaf);  // guards `rows` of every value
   std::lock_guard lock(mutex);
   if (!v.rows.valid()) v.rows = rows;
   return first_element(v.rows);

@@ -5,13 +5,20 @@
 #include <mutex>
 
 #include "api/common.h"
+#include "base/fork_mutex.h"
 #include "sinter/io.h"
 
 namespace sinter {
 namespace {
 
-std::mutex options_mutex;
-PrintOptions options;
+struct Options {
+  ForkMutex mutex{LockRank::Leaf};
+  PrintOptions value;
+};
+Options& options() {
+  static Options& o = *new Options;
+  return o;
+}
 
 // Walks the elements of a row-major array and appends them.
 class Printer {
@@ -98,13 +105,13 @@ void set_printoptions(const PrintOptions& o) {
     throw Error(str("set_printoptions: an option is out of range; got precision ", o.precision, ", threshold ", o.threshold, ", edgeitems ",
                     o.edgeitems, "; use a precision of 1 to 100, and 0 or more for the others"));
   }
-  std::lock_guard lock(options_mutex);
-  options = o;
+  std::lock_guard lock(options().mutex);
+  options().value = o;
 }
 
 PrintOptions get_printoptions() {
-  std::lock_guard lock(options_mutex);
-  return options;
+  std::lock_guard lock(options().mutex);
+  return options().value;
 }
 
 std::string to_string(const Array& x) {

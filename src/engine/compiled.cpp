@@ -104,11 +104,15 @@ void check_objects(const detail::Call& call, Frame& f) {
       }
       if (same) fail("one object is passed as state and as argument");
       auto ts = targets_of(s);
+      bool part = o.leaves < o.leaves_end && inside(o.address, s), alias = false;
       for (std::size_t k = 0; k < ts.size(); ++k) {
         if (!inside(ts[k], o)) continue;
-        if (!o.plain) fail("a part of a state is passed as an argument too");
+        part = true;
+        if (!o.plain) break;
         f.aliases.emplace_back(j, s.targets + k);
+        alias = true;
       }
+      if (part && !alias) fail("a part of a state is passed as an argument too");
     }
   }
 }

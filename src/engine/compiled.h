@@ -105,7 +105,7 @@ struct Entry {
   std::size_t computed = 0;                           // outputs of the graph
   std::unique_ptr<CompiledGraph> graph;
   std::shared_ptr<Totals> totals;
-  std::int64_t hits = 0;  // guarded by the program's lock
+  std::atomic<std::int64_t> hits{0};
 
   bool guards_hold(std::span<const Array> inputs) const;
 };

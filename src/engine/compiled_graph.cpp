@@ -7,6 +7,7 @@
 
 #include "engine/plan.h"
 #include "engine/prepare.h"
+#include "engine/replay.h"
 #include "engine/trace.h"
 #include "engine/value.h"
 
@@ -91,7 +92,11 @@ class Capture {
 class Compiled final : public CompiledGraph {
  public:
   Compiled(Capture&& c, const GraphOptions& options) : options_(options), constants_(std::move(c.constants)) {
-    prepared_ = prepare(c.graph, options);
+    try {
+      prepared_ = prepare(c.graph, options);
+    } catch (const InternalError& e) {
+      throw_with_replay(e, c.graph);
+    }
   }
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) override {
@@ -129,7 +134,12 @@ class Compiled final : public CompiledGraph {
     if (auto it = plans_.find(key); it != plans_.end()) return it->second;
     std::vector<Layout> layouts;
     for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
-    auto plan = std::make_shared<const Plan>(prepared_.graph, prepared_.partition, layouts, options_.fast_math);
+    std::shared_ptr<const Plan> plan;
+    try {
+      plan = std::make_shared<const Plan>(prepared_.graph, prepared_.partition, layouts, options_.fast_math);
+    } catch (const InternalError& e) {
+      throw_with_replay(e, prepared_.graph);
+    }
     cost_.kernels += plan->cost().generated;
     cost_.codegen_ms += plan->cost().milliseconds;
     if (plain) return plain_ = plan;

@@ -170,7 +170,7 @@ std::string explain_callee(const Callee& callee) {
       out << separator << t;
       separator = ", ";
     }
-    out << ")" << (e->draws ? ", draws random numbers" : "") << '\n';
+    out << "), hits: " << e->hits << (e->draws ? ", draws random numbers" : "") << '\n';
     std::istringstream lines(e->graph ? e->graph->explain() : "nothing is computed: every output is an input or a constant");
     for (std::string line; std::getline(lines, line);) out << "  " << line << '\n';
   }

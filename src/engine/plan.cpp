@@ -106,7 +106,7 @@ std::string Plan::text() const {
   auto slot = [](const Slot& s) { return str(s.is_input ? "input " : "buffer ", s.number, s.offset ? str("+", s.offset) : ""); };
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
-      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, " (");
+      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, l->kernel->interpreted() ? " interpreted (" : " (");
       for (std::size_t i = 0; i < l->buffers.size(); ++i) out += (i ? ", " : "") + slot(l->buffers[i]);
       out += ")\n" + kernel::print(l->kernel->kernel());
     } else {

@@ -72,7 +72,7 @@ std::shared_ptr<Entry> Program::find(const std::string& key, std::uint64_t hash,
     if (it->second != order_.begin()) order_.splice(order_.begin(), order_, it->second);
     if (count_hit) {
       ++hits_;
-      ++e.hits;
+      e.hits.fetch_add(1, std::memory_order_relaxed);
     }
     return order_.front();
   }

@@ -71,10 +71,11 @@ class Traced {
         s.walk_user(collect);
       }
       // The function may have moved containers.
-      std::copy(now.begin(), now.end(), frame_.targets.begin() + static_cast<std::ptrdiff_t>(s.targets));
+      if (now.size() == s.targets_end - s.targets)
+        std::copy(now.begin(), now.end(), frame_.targets.begin() + static_cast<std::ptrdiff_t>(s.targets));
       std::size_t at = 0;
       for (Array* a : now)
-        if (a->valid()) *a = arrays[at++];
+        if (a->valid() && at < arrays.size()) *a = arrays[at++];
     } catch (...) {  // out of memory
       s.commit_copy();
     }

@@ -50,6 +50,7 @@ class Fuser {
   }
 
  private:
+  bool is_view(Id id) const { return ops::info(g_[id].op).kind == OpKind::View; }
   bool in_kernel(Id id) const { return graph::is_pointwise(g_[id].op) || is_reduce(g_[id]); }
   bool needs_kernel(Id id) const { return in_kernel(id) && !argument_[id]; }
   // Whether a constant of one element is needed in memory: it is an output, or somebody reads it other than pointwise.
@@ -145,7 +146,40 @@ class Fuser {
       }
     Partition result;
     for (auto& [key, members] : sets) cut(std::move(members), result);
+    if (options_.fuse) explain(result);
     return result;
+  }
+
+  // Why an operation and its operand are in different kernels.
+  void explain(Partition& result) const {
+    constexpr std::size_t kMaxReasons = 100;
+    std::vector<std::size_t> group(n_, 0);
+    for (std::size_t i = 0; i < result.groups.size(); ++i)
+      for (Id id : result.groups[i].members) group[id] = i + 1;
+    for (Id id = 0; id < n_; ++id)
+      for (std::size_t i = 0; i < g_[id].in.size(); ++i) {
+        Id u = g_[id].in[i];
+        if (is_view(id)) continue;  // told where a kernel or product reads it
+        while (is_view(u)) u = g_[u].in[0];
+        if (!group[u] || group[u] == group[id] || result.refused.size() >= kMaxReasons) continue;
+        auto label = [&](Id x) { return std::string(ops::info(g_[x].op).name).append(" %").append(std::to_string(x)); };
+        result.refused.push_back(label(u) + " -> " + label(id) + ": " + reason(u, id, i));
+      }
+  }
+  const char* reason(Id producer, Id consumer, std::size_t operand) const {
+    const Node &p = g_[producer], &c = g_[consumer];
+    switch (ops::info(c.op).kind) {
+      case OpKind::Call: return "a library product reads it from memory";
+      default: break;
+    }
+    if (!in_kernel(consumer)) return "it is copied into a larger array";
+    if (is_reduce(p)) return "a reduction is complete only after its kernel";
+    if (is_elsewhere(c, operand)) return "it is read at computed places";
+    if (is_view(c.in[operand])) return "computing it in the shape of its view would repeat work, or others need it as it is";
+    if (!same_space(g_, producer, consumer)) return "shapes differ";
+    if (level_[producer] != level_[consumer]) return "another operation needs it earlier";
+    if (is_reduce(c)) return "the kernel reduces along other axes";
+    return "the kernel would be too long";
   }
 
   // Long groups are cut in list order; at each cut, within the last quarter, where fewest values cross.

@@ -12,7 +12,7 @@
 
 namespace {
 
-std::string quoted(const std::string& s) { return "'" + s + "'"; }
+std::string in_quotes(const std::string& s) { return "'" + s + "'"; }
 
 TEST(compile_errors, each_program_is_refused_with_its_message) {
   const std::string source = SINTER_SOURCE_DIR;
@@ -26,8 +26,8 @@ TEST(compile_errors, each_program_is_refused_with_its_message) {
   std::mutex lock;
   auto work = [&] {
     for (std::size_t i; (i = next++) < programs.size();) {
-      const std::string command = quoted(source + "/tests/compile_errors/run.sh") + ' ' + quoted(compiler ? compiler : "c++") + ' ' +
-                                  quoted(programs[i]) + ' ' + quoted(source + "/include") + ' ' + quoted(generated);
+      const std::string command = in_quotes(source + "/tests/compile_errors/run.sh") + ' ' + in_quotes(compiler ? compiler : "c++") + ' ' +
+                                  in_quotes(programs[i]) + ' ' + in_quotes(source + "/include") + ' ' + in_quotes(generated);
       const int status = std::system(command.c_str());
       std::lock_guard guard(lock);
       EXPECT_EQ(status, 0) << programs[i];

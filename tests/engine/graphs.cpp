@@ -4,17 +4,14 @@
 
 #include <cstring>
 
-#include "engine/plan.h"
-#include "engine/prepare.h"
-#include "engine/value.h"
-#include "graph/interpret.h"
+#include "support/graphs.h"
 
 namespace {
 
 using namespace sinter;
 using graph::Graph;
-using graph::Layout;
 using graph::Tensor;
+using tests::Memory;
 
 struct Case {
   const char* name;
@@ -243,65 +240,11 @@ std::vector<Tensor> inputs_of(const Graph& g, const Case& c) {
   return in;
 }
 
-enum class Memory { plain, reversed_axes, gaps, backwards };
-constexpr Memory kMemories[] = {Memory::plain, Memory::reversed_axes, Memory::gaps, Memory::backwards};
-
-// The tensor as an array whose elements lie in memory as asked.
-Array place(const Tensor& t, Memory m) {
-  std::size_t rank = t.shape.size(), size = static_cast<std::size_t>(sinter::size_of(t.dtype));
-  std::vector<std::int64_t> plain = graph::row_major(t.shape), strides = plain;
-  std::int64_t n = t.shape.product(), step = m == Memory::gaps ? 3 : 1, offset = 0;
-  if (m == Memory::reversed_axes) {
-    std::int64_t s = 1;
-    for (std::size_t d = 0; d < rank; ++d) {
-      strides[d] = s;
-      s *= t.shape[d];
-    }
-  }
-  for (std::size_t d = 0; d < rank; ++d) {
-    strides[d] *= step;
-    if (m == Memory::backwards && t.shape[d] > 0) {
-      offset += (t.shape[d] - 1) * strides[d];
-      strides[d] = -strides[d];
-    }
-  }
-  runtime::BufferRef buffer = runtime::allocate(static_cast<std::size_t>(n * step) * size);
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::int64_t at = offset, rest = i;
-    for (std::size_t d = 0; d < rank; ++d) {
-      at += rest / plain[d] * strides[d];
-      rest %= plain[d];
-    }
-    std::memcpy(static_cast<char*>(buffer.data()) + static_cast<std::size_t>(at) * size, t.bytes.data() + static_cast<std::size_t>(i) * size, size);
-  }
-  return engine::make_ready(buffer, {offset, strides}, t.dtype, t.shape);
-}
-
-Tensor read(const Array& a) {
-  Array c = engine::contiguous(a);
-  const engine::Value& v = *c.get();
-  Tensor t{v.dtype, v.shape, {}};
-  std::size_t size = static_cast<std::size_t>(sinter::size_of(v.dtype));
-  t.bytes.resize(static_cast<std::size_t>(static_cast<std::int64_t>(v.shape.product())) * size);
-  if (!t.bytes.empty()) std::memcpy(t.bytes.data(), static_cast<const char*>(v.buffer.data()) + v.layout.offset * static_cast<std::int64_t>(size), t.bytes.size());
-  return t;
-}
-
 std::vector<Tensor> run(const Graph& g, std::span<const Tensor> in, Memory m, bool fuse, bool interpreted, int* launches = nullptr) {
-  engine::GraphOptions options;
-  options.fuse = fuse;
-  engine::Prepared p = engine::prepare(g, options);
-  std::vector<Array> arrays;
-  std::vector<Layout> layouts;
-  for (const Tensor& t : in) {
-    arrays.push_back(place(t, m));
-    layouts.push_back({0, arrays.back().get()->layout.strides});
-  }
-  engine::Plan plan(p.graph, p.partition, layouts, false);
+  std::vector<Array> arrays = tests::place(in, m);
+  engine::Plan plan = tests::plan_of(g, arrays, true, fuse);
   if (launches) *launches = static_cast<int>(plan.steps().size());
-  std::vector<Tensor> out;
-  for (const Array& a : plan.run(arrays, {}, {}, interpreted)) out.push_back(read(a));
-  return out;
+  return tests::read(plan.run(arrays, {}, {}, interpreted));
 }
 
 class Graphs : public testing::TestWithParam<Case> {};
@@ -318,7 +261,7 @@ TEST_P(Graphs, AgreeInEveryWay) {
   }
   EXPECT_EQ(graph::difference(plain, expected, c.tolerance), "");
   bool product = std::string_view(c.text).find("matmul") != std::string_view::npos || std::string_view(c.text).find("addmm") != std::string_view::npos;
-  for (Memory m : kMemories)
+  for (Memory m : tests::kMemories)
     for (bool fuse : {true, false})
       for (bool interpreted : {false, true}) {
         SCOPED_TRACE(str("memory ", static_cast<int>(m), " fuse ", fuse, " interpreted ", interpreted));

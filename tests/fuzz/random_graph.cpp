@@ -1,13 +1,10 @@
 #include "fuzz/random_graph.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
-#include "engine/plan.h"
-#include "engine/prepare.h"
-#include "engine/value.h"
 #include "graph/build.h"
+#include "support/graphs.h"
 
 namespace sinter::fuzz {
 namespace {
@@ -250,21 +247,6 @@ class Generator {
   int tries_ = 0;
 };
 
-Array to_array(const Tensor& t) {
-  runtime::BufferRef buffer = runtime::allocate(t.bytes.size());
-  if (!t.bytes.empty()) std::memcpy(buffer.data(), t.bytes.data(), t.bytes.size());
-  return engine::make_ready(std::move(buffer), {0, graph::row_major(t.shape)}, t.dtype, t.shape);
-}
-Tensor to_tensor(const Array& a) {
-  Array c = engine::contiguous(a);
-  const engine::Value& v = *c.get();
-  Tensor t{v.dtype, v.shape, {}};
-  std::int64_t size = size_of(v.dtype);
-  t.bytes.resize(static_cast<std::size_t>(v.shape.product() * size));
-  if (!t.bytes.empty()) std::memcpy(t.bytes.data(), static_cast<const char*>(v.buffer.data()) + v.layout.offset * size, t.bytes.size());
-  return t;
-}
-
 // Operations whose reference rounds in another order.
 bool is_rounded(const Graph& g) {
   for (Id id = 0; id < g.size(); ++id) {
@@ -279,30 +261,10 @@ bool is_rounded(const Graph& g) {
 Graph random_graph(std::uint32_t seed, int size) { return Generator(seed).run(size); }
 
 std::vector<Tensor> run(const Graph& g, std::span<const Tensor> inputs, Path path) {
-  std::vector<Array> arrays;
-  for (const Tensor& t : inputs) arrays.push_back(to_array(t));
-  std::vector<Tensor> out;
-  if (path == Path::regular) {
-    std::vector<Array> values;
-    for (Id id = 0; id < g.size(); ++id) {
-      const Node& n = g[id];
-      std::vector<Array> in;
-      for (Id u : n.in) in.push_back(values[u]);
-      values.push_back(n.op == Op::Input ? arrays[static_cast<std::size_t>(n.attrs[0])] : engine::make(n.op, std::move(in), n.attrs, n.type.dtype, n.type.shape));
-    }
-    arrays.clear();
-    for (Id id : g.outputs()) out.push_back(to_tensor(values[id]));
-    return out;
-  }
-  engine::GraphOptions options;
-  options.fuse = path != Path::unfused;
-  options.simplify = path != Path::unfused;
-  engine::Prepared p = engine::prepare(g, options);
-  std::vector<graph::Layout> layouts;
-  for (const Array& a : arrays) layouts.push_back({0, a.get()->layout.strides});
-  engine::Plan plan(p.graph, p.partition, layouts, false);
-  for (const Array& a : plan.run(arrays, {}, {}, path == Path::interpreted)) out.push_back(to_tensor(a));
-  return out;
+  std::vector<Array> arrays = tests::place(inputs);
+  if (path == Path::regular) return tests::run_regular(g, arrays);
+  bool optimised = path != Path::unfused;
+  return tests::read(tests::plan_of(g, arrays, optimised, optimised).run(arrays, {}, {}, path == Path::interpreted));
 }
 
 std::string disagreement(const Graph& g, std::uint32_t input_seed) {

@@ -253,6 +253,12 @@ TEST(spec_5_3, one_object_twice_is_an_error) {
   EXPECT_NE(thrown<Error>([&] { arrays(x, x); }), "");
   EXPECT_NE(thrown<Error>([&] { part(a, a.n); }), "");
   EXPECT_NE(thrown<Error>([&] { element(list, list[1]); }), "");
+  auto member = compile([](Counter& a, const std::vector<Array>& log) { a.n = a.n + static_cast<int>(log.size()); });
+  EXPECT_NE(thrown<Error>([&] {
+              a.log = {1.0};
+              member(a, a.log);
+            }),
+            "");
   two(a, b);
   with(a, b);
   with(a, Counter(a));

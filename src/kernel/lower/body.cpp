@@ -205,6 +205,7 @@ Ref Body::random_bits(Id id) {
   auto literal = [&](std::uint64_t v) { return b_.constant(u32, v); };
   auto op = [&](Op o, Ref x, Ref y) { return b_.compute(o, u32, x, y); };
   std::int64_t width = n.attrs[0], words = (space_.product() * width + 3) / 4, half = words / 2, high = half + words % 2;
+  check(width == 1 || width == 2 || width == 4, "lower: random_bits of a width that is not 1, 2 or 4");
   Ref element = nest_.index(b_, walks_.at(id)), word = element, per_word = kNone;
   if (width < 4) {
     per_word = b_.index(4 / width);

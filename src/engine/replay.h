@@ -1,0 +1,16 @@
+// Replay files: the graph on which the library failed, as text that graph::parse reads. Layer: engine.
+#pragma once
+#include "graph/graph.h"
+#include "sinter/error.h"
+
+namespace sinter::engine {
+
+/// Where replay files and kernels of earlier processes lie: $SINTER_CACHE_DIR, else $XDG_CACHE_HOME/sinter, else ~/.cache/sinter; empty
+/// where none of these is set.
+std::string cache_directory();
+
+/// Writes `g` to $SINTER_DUMP_DIR, else to the cache directory, and throws InternalError with `e`'s text and the file's name. Where no
+/// file can be written, the text says so.
+[[noreturn]] void throw_with_replay(const InternalError& e, const graph::Graph& g);
+
+}  // namespace sinter::engine

@@ -1,0 +1,81 @@
+// Kernels of well-known functions, and the memory that they move: a lost fusion fails here rather than in a benchmark.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "sinter/sinter.h"
+
+namespace {
+
+using namespace sinter;
+using Function = std::vector<Array> (*)(const std::vector<Array>&);
+
+struct Case {
+  const char* name;
+  Function f;
+  int inputs;
+  int kernels, loads, stores;  // of whole arrays: an array is loaded or stored once an element
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+};
+
+Array normal_cdf(const Array& x) { return 0.5 * (1 + erf(x / ::std::sqrt(2.0))); }
+std::vector<Array> black_scholes(const std::vector<Array>& in) {
+  const Array &s = in[0], &k = in[1], &t = in[2];
+  const double r = 0.03, v = 0.2;
+  Array root = sqrt(t), d1 = (log(s / k) + (r + v * v / 2) * t) / (v * root), d2 = d1 - v * root;
+  return {s * normal_cdf(d1) - k * exp(-r * t) * normal_cdf(d2)};
+}
+std::vector<Array> adam(const std::vector<Array>& in) {
+  Array m = 0.9 * in[2] + 0.1 * in[1], v = 0.999 * in[3] + 0.001 * in[1] * in[1];
+  return {in[0] - 1e-3 * m / (sqrt(v) + 1e-8), m, v};
+}
+
+const Case kCases[] = {
+    {"expneg_add", [](const std::vector<Array>& in) { return std::vector<Array>{exp(-in[0]) + in[1]}; }, 2, 1, 2, 1},
+    {"gelu_erf", [](const std::vector<Array>& in) { return std::vector<Array>{in[0] * (1 + erf(in[0] / ::std::sqrt(2.0))) / 2}; }, 1, 1, 1, 1},
+    {"gelu_tanh",
+     [](const std::vector<Array>& in) {
+       const Array& x = in[0];
+       return std::vector<Array>{0.5 * x * (1 + tanh(::std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))};
+     },
+     1, 1, 1, 1},
+    {"black_scholes", black_scholes, 3, 1, 3, 1},
+    {"adam", adam, 4, 1, 4, 3},
+    {"sum_of_exp_times_y", [](const std::vector<Array>& in) { return std::vector<Array>{sum(exp(in[0]) * in[1])}; }, 2, 1, 2, 1},
+    {"product_beside_its_sum", [](const std::vector<Array>& in) { return std::vector<Array>{in[0] * 2, sum(in[0] * 2)}; }, 1, 1, 1, 2},
+    {"two_sums_of_one_array", [](const std::vector<Array>& in) { return std::vector<Array>{sum(in[0]), sum(square(in[0]))}; }, 1, 1, 1, 2},
+    {"transposed_read", [](const std::vector<Array>& in) { return std::vector<Array>{exp(in[0].T()).T() + in[1]}; }, 2, 1, 2, 1},
+};
+
+int count(const std::string& text, const std::string& word) {
+  int n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+class Counts : public testing::TestWithParam<Case> {};
+
+TEST_P(Counts, KernelsAndMemory) {
+  const Case& c = GetParam();
+  std::vector<Array> in;
+  for (int i = 0; i < c.inputs; ++i) in.push_back(full({24, 40}, 0.5 + i));
+  auto compiled = compile(c.f, {.name = c.name});
+  std::string text = compiled.kernels(in);
+  EXPECT_EQ(count(text, "\nlaunch ") + (text.rfind("launch ", 0) == 0), c.kernels) << text;
+  EXPECT_EQ(count(text, " load "), c.loads) << text;
+  EXPECT_EQ(count(text, " store ") + count(text, "\nstore "), c.stores) << text;
+  EXPECT_EQ(count(text, "interpreted"), 0);
+  EXPECT_EQ(count(compiled.explain(), "not fused"), 0) << compiled.explain();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Counts, testing::ValuesIn(kCases), [](const auto& i) { return i.param.name; });
+
+TEST(Explain, SaysWhyNeighboursDidNotFuse) {
+  auto f = compile([](const Array& x) { return x - mean(x, 1, true); }, {.name = "center"});
+  f(zeros({4, 5}));
+  EXPECT_NE(f.explain().find("a reduction is complete only after its kernel"), std::string::npos) << f.explain();
+}
+
+}  // namespace
