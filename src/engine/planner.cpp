@@ -83,7 +83,7 @@ void Planner::place_nodes() {
         std::memcpy(static_cast<char*>(storages_[s].fixed.data()) + i * static_cast<std::size_t>(bytes), &n.attrs[i], static_cast<std::size_t>(bytes));
     } else if (ops::info(n.op).kind == OpKind::View) {
       place_view(id);
-    } else if (ops::info(n.op).kind == OpKind::Call || n.op == Op::Concatenate || n.op == Op::Pad) {
+    } else if (ops::info(n.op).kind == OpKind::Call || ops::info(n.op).kind == OpKind::Scatter || n.op == Op::Concatenate || n.op == Op::Pad) {
       own_storage(id, static_cast<std::uint32_t>(items_.size()));
       items_.push_back({nullptr, id, {}});
     }
@@ -168,6 +168,13 @@ void Planner::emit(const Item& item) {
       Place inside = at;
       for (std::size_t d = 0; d < n.type.shape.size(); ++d) inside.layout.offset += n.attrs[d] * at.layout.strides[d];
       return emit_copy(n.in[0], inside, g_[n.in[0]].type.shape);
+    }
+    case Op::ScatterAdd: {
+      emit_copy(n.in[0], at, n.type.shape);
+      if (n.type.shape.product() == 0 || g_[n.in[2]].type.shape.product() == 0) return;
+      std::vector<kernel::Lowered> list;
+      list.push_back(kernel::lower_scatter(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
+      return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [&](Id id) { return static_cast<std::uint64_t>(id); });
     }
     default: break;
   }

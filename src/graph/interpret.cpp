@@ -158,6 +158,7 @@ class Interpreter {
       case Op::Pad: return pad();
       case Op::Take: return take();
       case Op::TakeAlong: return take_along();
+      case Op::ScatterAdd: return scatter_add();
       case Op::Matmul: return matmul(in(0), in(1), nullptr);
       case Op::AddMM: return matmul(in(1), in(2), &in(0));
       default: return reduce();
@@ -206,21 +207,25 @@ class Interpreter {
     return {x0, x1};
   }
 
-  // The words of the block are numbered 0, 1, ...; the counter of word i of the first half is (i, i + half), where half rounds up, and
+  // The bits of each key, one block after the other. The words of a block are numbered 0, 1, ...; the counter of word i of the first half is (i, i + half), where half rounds up, and
   // its second result is word i + half. With an odd number of words the last counter is (half - 1, 0).
   void random_bits() {
+    const std::size_t keys = in(0).words.size() / 2, size = keys == 0 ? 0 : out_->size() / keys;
+    for (std::size_t k = 0; k < keys; ++k) random_block(in(0).words[2 * k], in(0).words[2 * k + 1], {out_->data() + k * size, size});
+  }
+  void random_block(Word key0, Word key1, std::span<Word> result) const {
     const auto width = static_cast<std::size_t>(attr(0));
-    const std::size_t words = (out_->size() * width + 3) / 4, half = (words + 1) / 2;
+    const std::size_t words = (result.size() * width + 3) / 4, half = (words + 1) / 2;
     std::vector<std::uint32_t> block(2 * half);
     for (std::size_t i = 0; i < half; ++i) {
       const std::size_t second = i + half < words ? i + half : 0;
-      const auto bits = threefry(static_cast<std::uint32_t>(in(0).words[0]), static_cast<std::uint32_t>(in(0).words[1]),
-                                 static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(second));
+      const auto bits = threefry(static_cast<std::uint32_t>(key0), static_cast<std::uint32_t>(key1), static_cast<std::uint32_t>(i),
+                                 static_cast<std::uint32_t>(second));
       block[i] = bits.first;
       block[i + half] = bits.second;
     }
-    for (std::size_t i = 0; i < out_->size(); ++i)
-      std::memcpy(&(*out_)[i], reinterpret_cast<const std::byte*>(block.data()) + i * width, width);
+    for (std::size_t i = 0; i < result.size(); ++i)
+      std::memcpy(&result[i], reinterpret_cast<const std::byte*>(block.data()) + i * width, width);
   }
 
   // Element i of the result is the element of operand 0 at the index that f computes.
@@ -286,6 +291,25 @@ class Interpreter {
     gather([&](const Index& i, Index& from) {
       from = i;
       from[axis] = at[offset_of(shape(), i)];
+    });
+  }
+
+  // Each update is added in the dtype, in order. A negative index counts from the end; one that is out of range does nothing.
+  void scatter_add() {
+    const auto axis = static_cast<std::size_t>(attr(0));
+    const Value& indices = in(1);
+    const std::vector<std::int64_t> at = numbers_of(indices.words, indices.type->dtype).ints;
+    const std::int64_t size = shape()[axis];
+    *out_ = in(0).words;
+    for_each_index(indices.type->shape, [&](std::size_t k, Index to) {
+      std::int64_t i = at[k];
+      if (i < 0 && is_signed(indices.type->dtype)) i += size;
+      if (i < 0 || i >= size) return;
+      to[axis] = i;
+      Word& word = (*out_)[offset_of(shape(), to)];
+      const Word before = word;
+      const std::span<const Word> operands[] = {{&before, 1}, {&in(2).words[k], 1}};
+      ops::evaluate(Op::Add, dtype(), operands, {&word, 1});
     });
   }
 

@@ -27,6 +27,11 @@ void verify_node(const Graph& g, Id id, std::vector<bool>& slots) {
   const auto dtype = ops::infer_dtype(n.op, dtypes, n.attrs);
   require(!dtype || *dtype == n.type.dtype, "the dtype is not that of the operation");
   if (n.op == Op::Arange) require(n.attrs[0] >= 0 && n.attrs[0] < static_cast<std::int64_t>(n.type.shape.size()), "there is no such axis");
+  if (n.op == Op::RandomBits) {
+    const Shape& keys = shapes[0];
+    require(keys.size() <= n.type.shape.size() + 1, "more axes of keys than of the result");
+    for (std::size_t i = 0; i + 1 < keys.size(); ++i) require(keys[i] == n.type.shape[i], "the keys' axes are not the result's first axes");
+  }
   if (n.op == Op::Input) {
     const auto slot = static_cast<std::size_t>(n.attrs[0]);
     require(slot < slots.size() && !slots[slot], "the slots of inputs are not 0, 1, ...");

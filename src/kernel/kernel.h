@@ -23,7 +23,8 @@
 // Values are per lane inside a Vector loop if they depend on its index or on a carried value; otherwise uniform.
 // Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction.
 // Load and Store take the element index (not bytes). Out-of-range addresses are undefined: lowering clamps computed indices.
-// A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration.
+// A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of
+// one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one).
 #pragma once
 #include <cstdint>
 #include <string>

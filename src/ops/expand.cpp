@@ -11,9 +11,9 @@ namespace {
 // The value column. Unused operands are empty.
 using Function = Val (*)(const Val& x, const Val& y, const Val& z);
 constexpr Function kValues[] = {
-#define OP1(Name, function, dtype, traits, domain, value) [](const Val& x, const Val&, const Val&) -> Val { return value; },
-#define OP2(Name, function, dtype, traits, domain, value) [](const Val& x, const Val& y, const Val&) -> Val { return value; },
-#define OP3(Name, function, dtype, traits, domain, value) [](const Val& x, const Val& y, const Val& z) -> Val { return value; },
+#define OP1(Name, function, dtype, traits, domain, value, dx) [](const Val& x, const Val&, const Val&) -> Val { return value; },
+#define OP2(Name, function, dtype, traits, domain, value, dx, dy) [](const Val& x, const Val& y, const Val&) -> Val { return value; },
+#define OP3(Name, function, dtype, traits, domain, value, dx, dy, dz) [](const Val& x, const Val& y, const Val& z) -> Val { return value; },
 #include "ops/elementwise.def"
 #undef OP1
 #undef OP2

@@ -133,6 +133,12 @@ Shape take_along(Op op, const Shape& x, const Shape& indices, std::int64_t axis)
   return indices;
 }
 
+Shape scatter(Op op, Shapes in, std::int64_t axis) {
+  require(in[1] == in[2], op, "indices and updates of different shapes");
+  take_along(op, in[0], in[1], axis);
+  return in[0];
+}
+
 Shape reduce(Op op, const Shape& x, const Attrs& attrs) {
   require(!attrs.empty(), op, "no dtype");
   const Ints axes = reduced_axes(attrs);
@@ -164,7 +170,7 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     case Op::Input:
     case Op::Constant: return {};
     case Op::Arange: require(in[0].empty() && in[1].empty(), op, "operands are not 0-d"); return {};
-    case Op::RandomBits: require(in[0] == Shape{2}, op, "the key is not of shape (2)"); return {};
+    case Op::RandomBits: require(!in[0].empty() && in[0].back() == 2, op, "a key is not two words"); return {};
     case Op::Cast: return in[0];
     case Op::Copy:
       if (in[0].empty()) return {};
@@ -178,6 +184,7 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     case Op::Pad: return pad(op, in, attrs);
     case Op::Take: return take(op, in[0], in[1], attrs.at(0));
     case Op::TakeAlong: return take_along(op, in[0], in[1], attrs.at(0));
+    case Op::ScatterAdd: return scatter(op, in, attrs.at(0));
     case Op::Matmul: return matmul(op, in[0], in[1]);
     case Op::AddMM: {
       Shape result = matmul(op, in[1], in[2]);
@@ -219,6 +226,10 @@ std::optional<Dtype> infer_dtype(Op op, std::span<const Dtype> in, const Attrs& 
     }
     case Op::Take:
     case Op::TakeAlong: require(is_integer(in[1]), op, "indices are not integers"); return in[0];
+    case Op::ScatterAdd:
+      require(is_integer(in[1]), op, "indices are not integers");
+      require(in[2] == in[0], op, "updates have not the operand's dtype");
+      return in[0];
     case Op::Max:
     case Op::Min: require(attribute_dtype() == in[0], op, "the dtype is not the operand's"); return in[0];
     case Op::All:

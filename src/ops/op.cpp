@@ -9,9 +9,9 @@ namespace sinter::ops {
 namespace {
 
 #define INTERVAL(low, high) low, high
-#define OP1(Name, function, dtype, traits, domain, value) {#function, 1, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
-#define OP2(Name, function, dtype, traits, domain, value) {#function, 2, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
-#define OP3(Name, function, dtype, traits, domain, value) {#function, 3, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
+#define OP1(Name, function, dtype, traits, domain, value, dx) {#function, 1, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
+#define OP2(Name, function, dtype, traits, domain, value, dx, dy) {#function, 2, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
+#define OP3(Name, function, dtype, traits, domain, value, dx, dy, dz) {#function, 3, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
 #define STRUCTURED(Name, function, operands, attributes, kind) {#function, operands, OpKind::kind, Rule::Any, kNone, 0, 0, attributes},
 constexpr OpInfo kOps[] = {
 #include "ops/elementwise.def"

@@ -1,12 +1,14 @@
 #include "golden/golden.h"
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "base/text.h"
 #include "graph/interpret.h"
 #include "kernel/kernel.h"
 #include "passes/pass.h"
+#include "transforms/transforms.h"
 
 namespace sinter::golden {
 namespace {
@@ -33,6 +35,22 @@ graph::Graph parse_graph(const std::string& text) {
   const graph::Graph again = graph::parse(graph::print(g));
   check(again == g && again.name == g.name, "parse(print(graph)) is another graph");
   return g;
+}
+
+// The step's transform, with respect to all floating inputs, or of 3 examples along the first axis of every input; none: not a transform.
+std::optional<graph::Graph> transformed(const std::string& step, const graph::Graph& g) {
+  if (step != "vjp" && step != "jvp" && step != "vmap") return std::nullopt;
+  std::vector<std::int64_t> slots;
+  std::size_t inputs = 0;
+  for (graph::Id id = 0; id < g.size(); ++id) {
+    if (g[id].op != ops::Op::Input) continue;
+    ++inputs;
+    if (is_floating(g[id].type.dtype) || is_complex(g[id].type.dtype)) slots.push_back(g[id].attrs[0]);
+  }
+  std::sort(slots.begin(), slots.end());
+  if (step == "vjp") return transforms::vjp(g, slots);
+  if (step == "jvp") return transforms::jvp(g, slots);
+  return transforms::vmap(g, 3, std::vector<std::int64_t>(inputs, 0), std::vector<std::int64_t>(g.outputs().size(), 0));
 }
 
 // One line a value: `float32(2,3): 1, 2, ...`.
@@ -105,6 +123,11 @@ std::string run_case(const Case& c) {
   context.knobs.verify = 1;
   for (const std::string& step : c.steps) {
     if (step == "graph" || step == "interpret") continue;
+    if (std::optional<graph::Graph> t = transformed(step, g)) {
+      g = std::move(*t);
+      graph::verify(g);
+      continue;
+    }
     const passes::Pass* one = step == "pipeline" ? nullptr : &passes::find_pass(step);
     g = passes::run(one ? std::span(one, 1) : passes::pipeline(), g, context);
   }

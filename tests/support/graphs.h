@@ -86,6 +86,12 @@ inline engine::Plan plan_of(const Graph& g, std::span<const Array> inputs, bool 
   return engine::Plan(p.graph, p.partition, layouts, false);
 }
 
+/// The outputs by the plan of a compiled function.
+inline std::vector<Tensor> run_plan(const Graph& g, std::span<const Tensor> inputs, Memory m = Memory::plain) {
+  const std::vector<Array> arrays = place(inputs, m);
+  return read(plan_of(g, arrays).run(arrays, {}, {}, false));
+}
+
 /// The outputs, each node evaluated on its own as a regular call does.
 inline std::vector<Tensor> run_regular(const Graph& g, std::span<const Array> inputs) {
   std::vector<Array> values;

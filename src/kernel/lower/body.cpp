@@ -42,6 +42,8 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
       const std::vector<std::int64_t>& own = layout_of(u).strides;
       if (n.op == Op::TakeAlong) {
         for (std::size_t d = 0; d < rank; ++d) strides[d] = static_cast<std::int64_t>(d) == n.attrs[0] ? 0 : own[d];
+      } else if (n.op == Op::RandomBits) {
+        std::copy(own.begin(), own.end() - 1, strides.begin());
       } else if (n.op == Op::Take) {
         std::size_t axis = static_cast<std::size_t>(n.attrs[0]), width = g[n.in[1]].type.shape.size();
         if (i == 1) {
@@ -59,7 +61,9 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
       strides[static_cast<std::size_t>(n.attrs[0])] = 1;
       walks_[id] = nest.add(std::move(strides));
     } else if (n.op == Op::RandomBits) {
-      walks_[id] = nest.add(graph::row_major(space_));
+      std::vector<std::int64_t> strides = graph::row_major(space_);  // within the block of a key
+      std::fill_n(strides.begin(), g[n.in[0]].type.shape.size() - 1, 0);
+      walks_[id] = nest.add(std::move(strides));
     }
     if (n.op == Op::Constant && !values_.contains(id)) {
       values_[id] = b_.scalar(n.type.dtype);
@@ -204,7 +208,10 @@ Ref Body::random_bits(Id id) {
   constexpr Dtype u32 = Dtype::uint32, i64 = Dtype::int64;
   auto literal = [&](std::uint64_t v) { return b_.constant(u32, v); };
   auto op = [&](Op o, Ref x, Ref y) { return b_.compute(o, u32, x, y); };
-  std::int64_t width = n.attrs[0], words = (space_.product() * width + 3) / 4, half = words / 2, high = half + words % 2;
+  const Shape& key_shape = g_[n.in[0]].type.shape;
+  std::int64_t width = n.attrs[0], elements = 1;
+  for (std::size_t d = key_shape.size() - 1; d < space_.size(); ++d) elements *= space_[d];
+  std::int64_t words = (elements * width + 3) / 4, half = words / 2, high = half + words % 2;
   check(width == 1 || width == 2 || width == 4, "lower: random_bits of a width that is not 1, 2 or 4");
   Ref element = nest_.index(b_, walks_.at(id)), word = element, per_word = kNone;
   if (width < 4) {
@@ -219,7 +226,7 @@ Ref Body::random_bits(Id id) {
   Ref second_count = b_.compute(Op::Where, i64, middle, b_.index(0), b_.compute(Op::Add, i64, first_count, high_arg));
   Leaf& key = gathers_.at(id);
   Ref k0 = b_.load(key.buffer, nest_.index(b_, key.access));
-  Ref k1 = b_.load(key.buffer, b_.compute(Op::Add, i64, nest_.index(b_, key.access), nest_.arg(b_, layout_of_(n.in[0]).strides[0])));
+  Ref k1 = b_.load(key.buffer, b_.compute(Op::Add, i64, nest_.index(b_, key.access), nest_.arg(b_, layout_of_(n.in[0]).strides.back())));
   Ref k2 = op(Op::BitwiseXor, op(Op::BitwiseXor, k0, k1), literal(0x1BD11BDA));
   Ref keys[3] = {k0, k1, k2};
   Ref x = op(Op::Add, b_.cast(first_count, u32), k0), y = op(Op::Add, b_.cast(second_count, u32), k1);

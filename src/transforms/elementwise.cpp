@@ -1,0 +1,75 @@
+#include "transforms/elementwise.h"
+
+#include <array>
+
+#include "transforms/gradients.h"
+
+namespace sinter::transforms {
+namespace {
+
+// The gradient columns: a function an operand.
+using Gradient = Sym (*)(const Sym& g, const Sym& x, const Sym& y, const Sym& z, const Sym& out);
+#define NO_GRAD(why) kZero
+#define GRADIENT(expression)                                                                                                      \
+  [](const Sym& g, const Sym& x, const Sym& y, const Sym& z, const Sym& out) -> Sym {                                              \
+    static_cast<void>(g), static_cast<void>(x), static_cast<void>(y), static_cast<void>(z), static_cast<void>(out);                \
+    return expression;                                                                                                             \
+  }
+constexpr std::array<Gradient, 3> kGradients[] = {
+#define OP1(Name, function, dtype, traits, domain, value, dx) {GRADIENT(dx), nullptr, nullptr},
+#define OP2(Name, function, dtype, traits, domain, value, dx, dy) {GRADIENT(dx), GRADIENT(dy), nullptr},
+#define OP3(Name, function, dtype, traits, domain, value, dx, dy, dz) {GRADIENT(dx), GRADIENT(dy), GRADIENT(dz)},
+#include "ops/elementwise.def"
+#undef OP1
+#undef OP2
+#undef OP3
+};
+#undef GRADIENT
+#undef NO_GRAD
+
+// The cotangent of operand i where the result's is g.
+Sym gradient(const Call& c, std::size_t i, const Sym& g) {
+  const std::size_t n = c.node.in.size();
+  return kGradients[static_cast<std::size_t>(c.node.op)][i](g, c.in(0), n > 1 ? c.in(1) : kZero, n > 2 ? c.in(2) : kZero, c.out());
+}
+
+}  // namespace
+
+void vjp_elementwise(const Call& c, const Sym& g, Cotangents& to) {
+  for (std::size_t i = 0; i < c.node.in.size(); ++i) {
+    if (!to.wanted(i)) continue;
+    const Sym cotangent = gradient(c, i, g);
+    if (cotangent) to.add(i, sum_to(cotangent, c.in(i).shape()));  // a 0-d operand is read at every element
+  }
+}
+
+// The column computes conj(f') g. With f' real that is f' g. A complex result: the conjugate of the column of the conjugate. A real one
+// of a complex operand: the real part of conj(column of 1) times the tangent.
+Sym jvp_elementwise(const Call& c, std::span<const Sym> tangents) {
+  Sym sum;
+  for (std::size_t i = 0; i < c.node.in.size(); ++i) {
+    const Sym& t = tangents[i];
+    if (!t) continue;
+    if (is_complex(t.dtype()) && !is_complex(c.dtype())) {
+      const Sym slope = gradient(c, i, literal(t, c.dtype(), 1));
+      if (slope) sum = sum_of(sum, real(conjugate(slope) * t));
+    } else {
+      const Sym column = gradient(c, i, conj(t));
+      if (column) sum = sum_of(sum, conj(column));
+    }
+  }
+  return sum ? broadcast(sum, c.shape()) : sum;
+}
+
+// 0-d operands stay so while they are not batched; every other operand gets the result's shape.
+Sym batch_elementwise(const BatchCall& c) {
+  const Shape shape = c.shape();
+  std::vector<Id> in;
+  for (std::size_t i = 0; i < c.operands.size(); ++i) {
+    const bool scalar = !c.is_batched(i) && c.in(i).rank() == 0;
+    in.push_back(scalar ? c.in(i).id : broadcast(c.aligned(i, shape.size() - 1), shape).id);
+  }
+  return {c.graph, graph::elementwise(*c.graph, c.node.op, std::move(in))};
+}
+
+}  // namespace sinter::transforms

@@ -1,0 +1,111 @@
+#include "transforms/rules.h"
+
+#include <algorithm>
+
+#include "transforms/elementwise.h"
+
+namespace sinter::transforms {
+
+const Rule& rule_of(Op op) {
+  static constexpr Rule kElementwise{vjp_elementwise, jvp_elementwise, batch_elementwise};
+  static constexpr Rule kStructured[] = {
+#define STRUCTURED(Name, ...) {rules::Name::vjp, rules::Name::jvp, rules::Name::batch},
+#include "ops/structured.def"
+#undef STRUCTURED
+  };
+  if (ops::is_elementwise(op)) return kElementwise;
+  return kStructured[static_cast<std::size_t>(op) - (ops::all_ops().size() - std::size(kStructured))];
+}
+
+std::int64_t BatchCall::elements(std::size_t i) const {
+  std::int64_t n = 1;
+  const Shape s = in(i).shape();
+  for (std::size_t d = is_batched(i) ? 1 : 0; d < s.size(); ++d) n *= s[d];
+  return n;
+}
+
+Sym BatchCall::spread(std::size_t i) const {
+  if (is_batched(i)) return in(i);
+  return broadcast(in(i), with_batch(in(i).shape()));
+}
+
+Sym BatchCall::aligned(std::size_t i, std::size_t rank) const {
+  Shape s = in(i).shape();
+  if (!is_batched(i)) return in(i);
+  while (s.size() < rank + 1) s.insert(1, 1);
+  return reshape(in(i), s);
+}
+
+Sym BatchCall::make(std::vector<Id> ids, ops::Attrs attrs, Shape shape) const {
+  return {graph, graph->add({node.op, std::move(ids), std::move(attrs), {node.type.dtype, std::move(shape)}})};
+}
+Sym BatchCall::make(std::initializer_list<Sym> list, ops::Attrs attrs, Shape shape) const {
+  std::vector<Id> ids;
+  for (const Sym& s : list) ids.push_back(s.id);
+  return make(std::move(ids), std::move(attrs), std::move(shape));
+}
+
+Sym cast_back(const Sym& g, Dtype t) { return cast(is_complex(g.dtype()) && !is_complex(t) ? real(g) : g, t); }
+
+ops::Attrs next_axes(std::span<const std::int64_t> axes) {
+  ops::Attrs next;
+  for (std::int64_t a : axes) next.push_back(a + 1);
+  return next;
+}
+
+Sym positions(const Sym& indices, std::int64_t size) {
+  const std::int64_t last = std::max<std::int64_t>(size - 1, 0);
+  // uint64 is cut before the cast, or it would turn negative.
+  Sym i = indices.dtype() == Dtype::uint64 ? minimum(indices, last) : indices;
+  i = cast(i, Dtype::int64);
+  if (is_signed(indices.dtype())) i = where(i < 0, i + size, i);
+  return minimum(maximum(i, 0), last);
+}
+
+Sym scatter_zeros(const Shape& shape, const Sym& positions, const Sym& updates, std::size_t axis) {
+  const Dtype t = updates.dtype(), wide = wide_dtype(t);
+  return cast(scatter_add(literal(updates, wide, 0, shape), positions, cast(updates, wide), axis), t);
+}
+
+Sym spread_over(const Sym& x, const Shape& shape, std::span<const std::int64_t> axes) {
+  return broadcast(reshape(x, keep_axes(shape, axes)), shape);
+}
+
+Sym batch_reduce(const BatchCall& c) {
+  ops::Attrs attrs = next_axes(std::span(c.node.attrs).subspan(1));
+  attrs.insert(attrs.begin(), c.node.attrs[0]);
+  return c.make({c.in(0)}, std::move(attrs), c.shape());
+}
+
+// The share of each element that equals the extreme, as a condition and a count of them over the folded axes. NaN equals nothing.
+namespace {
+struct Extremes {
+  Sym hit, count;
+};
+Extremes extremes(const Call& c, Dtype wide) {
+  const Sym x = c.in(0), hit = x == spread_over(c.out(), x.shape(), c.axes());
+  const Sym one = literal(x, wide, 1);
+  return {hit, sum(where(hit, one, literal(x, wide, 0)), c.axes())};
+}
+}  // namespace
+
+void vjp_extreme(const Call& c, const Sym& g, Cotangents& to) {
+  const Dtype wide = wide_dtype(c.dtype());
+  const auto [hit, count] = extremes(c, wide);
+  const Sym share = cast(cast(g, wide) / count, c.dtype());
+  to.add(0, where(hit, spread_over(share, c.in(0).shape(), c.axes()), 0));
+}
+Sym jvp_extreme(const Call& c, const Sym& tangent) {
+  const Dtype wide = wide_dtype(c.dtype());
+  const auto [hit, count] = extremes(c, wide);
+  return cast(sum(where(hit, cast(tangent, wide), 0), c.axes()) / count, c.dtype());
+}
+
+// One axis stays one; all of them become one, for positions count in row-major order.
+Sym batch_position(const BatchCall& c) {
+  if (c.node.attrs.size() == 2) return batch_reduce(c);
+  const Sym flat = reshape(c.in(0), Shape{c.size, c.elements(0)});
+  return c.make({flat}, {c.node.attrs[0], 1}, c.shape());
+}
+
+}  // namespace sinter::transforms

@@ -1,0 +1,127 @@
+// Rules: what each operation does under differentiation and under vmap. Layer: transforms.
+//
+// An elementwise operation's derivative is the gradient column of its line in elementwise.def; its batch rule is one for all. A structured
+// operation has a file rules/<operation>.cpp, which defines the three functions of its struct below; a missing one is a link error
+// that names the operation.
+#pragma once
+#include <span>
+
+#include "transforms/sym.h"
+
+namespace sinter::transforms {
+
+/// Only these dtypes carry derivatives.
+inline bool is_differentiable(Dtype t) { return is_floating(t) || is_complex(t); }
+
+/// A node of the graph under construction. The node is a copy, for the graph grows.
+struct Call {
+  Graph* graph;
+  Id id;
+  Node node;
+
+  Sym in(std::size_t i) const { return {graph, node.in[i]}; }
+  Sym out() const { return {graph, id}; }
+  const Shape& shape() const { return node.type.shape; }
+  Dtype dtype() const { return node.type.dtype; }
+  std::size_t axis() const { return static_cast<std::size_t>(node.attrs[0]); }
+  /// The axes of a Reduce.
+  Axes axes() const { return {node.attrs.begin() + 1, node.attrs.end()}; }
+  /// The same operation, of the same result type, on other operands.
+  Sym again(std::initializer_list<Sym> operands) const {
+    std::vector<Id> ids;
+    for (const Sym& s : operands) ids.push_back(s.id);
+    return {graph, graph->add({node.op, std::move(ids), node.attrs, node.type})};
+  }
+};
+
+/// Where a vjp rule leaves the cotangents of operands.
+class Cotangents {
+ public:
+  Cotangents(std::vector<Sym>& all, const std::vector<char>& active, const Node& node) : all_(all), active_(active), node_(node) {}
+  /// Whether the operand's cotangent is of use. A rule need not ask, if it computes nothing in vain.
+  bool wanted(std::size_t operand) const { return active_[node_.in[operand]] != 0; }
+  /// Adds to the operand's cotangent: of the operand's type, or zero.
+  void add(std::size_t operand, const Sym& cotangent) {
+    if (!wanted(operand)) return;
+    Sym& sum = all_[node_.in[operand]];
+    sum = sum_of(sum, cotangent);
+  }
+
+ private:
+  std::vector<Sym>& all_;
+  const std::vector<char>& active_;
+  const Node& node_;
+};
+
+/// A node of the source graph, whose operands stand in the batched graph: as they were, or with the batch axis first.
+struct BatchCall {
+  Graph* graph;
+  const Node& node;
+  std::int64_t size;  // of the batch axis
+  std::vector<Sym> operands;
+  std::vector<char> batched;
+
+  Sym in(std::size_t i) const { return operands[i]; }
+  bool is_batched(std::size_t i) const { return batched[i] != 0; }
+  /// The number of elements of one example of the operand.
+  std::int64_t elements(std::size_t i) const;
+  /// The operand with the batch axis, whether it had it or is repeated along it.
+  Sym spread(std::size_t i) const;
+  /// With size-1 axes behind the batch axis, so that `rank` axes follow it.
+  Sym aligned(std::size_t i, std::size_t rank) const;
+  /// The batched shape of the result.
+  Shape shape() const { return with_batch(node.type.shape); }
+  Shape with_batch(Shape s) const {
+    s.insert(0, size);
+    return s;
+  }
+  std::size_t axis() const { return static_cast<std::size_t>(node.attrs[0]); }
+  /// The operation with other attributes; the result has this shape.
+  Sym make(std::initializer_list<Sym> operands, ops::Attrs attrs, Shape shape) const;
+  Sym make(std::vector<Id> operands, ops::Attrs attrs, Shape shape) const;
+};
+
+/// vjp: adds the cotangent of each wanted operand, given that of the result, g.
+/// jvp: the tangent of the result, given those of the operands, some of which are zero (not all).
+/// batch: the result with the batch axis first; one operand at least is batched.
+namespace rules {
+#define STRUCTURED(Name, ...)                                             \
+  struct Name {                                                           \
+    static void vjp(const Call& c, const Sym& g, Cotangents& to);         \
+    static Sym jvp(const Call& c, std::span<const Sym> tangents);         \
+    static Sym batch(const BatchCall& c);                                 \
+  };
+#include "ops/structured.def"
+#undef STRUCTURED
+}  // namespace rules
+
+struct Rule {
+  void (*vjp)(const Call& c, const Sym& g, Cotangents& to);
+  Sym (*jvp)(const Call& c, std::span<const Sym> tangents);
+  Sym (*batch)(const BatchCall& c);
+};
+const Rule& rule_of(Op op);
+
+// ---- what several rules share ----------------------------------------------------------------------------------------------------------
+
+/// float32 for the halves: sums of many terms are kept in it.
+inline Dtype wide_dtype(Dtype t) { return is_half(t) ? Dtype::float32 : t; }
+/// A cotangent brought back through a cast from `t`: a real operand of a complex result gets the real part.
+Sym cast_back(const Sym& g, Dtype t);
+/// 0, ..., as attributes: the attributes of a list, each axis one further.
+ops::Attrs next_axes(std::span<const std::int64_t> axes);
+/// Int64 positions, on the axis, that Take and TakeAlong read for these indices: negative ones from the end, clamped.
+Sym positions(const Sym& indices, std::int64_t size);
+/// Zeros of the shape with updates added at int64 positions along an axis; halves accumulate in float32.
+Sym scatter_zeros(const Shape& shape, const Sym& positions, const Sym& updates, std::size_t axis);
+/// A reduced value back over the axes of `shape`.
+Sym spread_over(const Sym& x, const Shape& shape, std::span<const std::int64_t> axes);
+/// The batch rule of every Reduce.
+Sym batch_reduce(const BatchCall& c);
+/// Derivatives of Max and Min: equal extremes share evenly.
+void vjp_extreme(const Call& c, const Sym& g, Cotangents& to);
+Sym jvp_extreme(const Call& c, const Sym& tangent);
+/// The batch rule of ArgMax and ArgMin.
+Sym batch_position(const BatchCall& c);
+
+}  // namespace sinter::transforms
