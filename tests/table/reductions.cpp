@@ -11,7 +11,7 @@ using Axes = std::vector<std::int64_t>;
 bool takes(Op op, Dtype t) { return op == Op::Sum || op == Op::Prod || op == Op::All || op == Op::Any || !is_complex(t); }
 bool is_position(Op op) { return op == Op::ArgMax || op == Op::ArgMin; }
 
-Dtype result_dtype(Op op, Dtype t) {
+Dtype reduced_dtype(Op op, Dtype t) {
   if (op == Op::All || op == Op::Any) return Dtype::bool_;
   if (is_position(op)) return Dtype::uint32;
   if (op != Op::Sum && op != Op::Prod) return t;
@@ -35,10 +35,10 @@ Graph graph_of(Dtype t, const Shape& shape, const Axes& axes) {
     if (!takes(op, t) || (is_position(op) && axes.size() > 1 && axes.size() < shape.size())) continue;
     const bool extreme = op == Op::Max || op == Op::Min || is_position(op);
     if (extreme && shape.product() == 0) continue;
-    outputs.push_back(graph::reduce(g, op, x, axes, result_dtype(op, t)));
+    outputs.push_back(graph::reduce(g, op, x, axes, reduced_dtype(op, t)));
     if (op == Op::Sum || op == Op::Max || op == Op::ArgMin || op == Op::Any) {
       const graph::Id before = graph::elementwise(g, Op::Add, {x, x});
-      outputs.push_back(graph::cast(g, graph::reduce(g, op, before, axes, result_dtype(op, t)), Dtype::float32));
+      outputs.push_back(graph::cast(g, graph::reduce(g, op, before, axes, reduced_dtype(op, t)), Dtype::float32));
     }
   }
   g.set_outputs(outputs);
