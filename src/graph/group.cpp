@@ -9,4 +9,8 @@ bool is_pointwise(ops::Op op) {
     default: return false;
   }
 }
+bool is_read_elsewhere(ops::Op op, std::size_t operand) {
+  return op == ops::Op::Take || op == ops::Op::RandomBits || (op == ops::Op::TakeAlong && operand == 0);
+}
+
 }  // namespace sinter::graph

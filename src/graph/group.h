@@ -21,5 +21,8 @@ struct Partition {
 
 /// Whether the node is computed inside a kernel at each point of its shape.
 bool is_pointwise(ops::Op op);
+/// Whether a pointwise operation reads this operand at other places than the one it computes (the array of take, a random key): such an
+/// operand lies in memory, and its computation cannot be part of the same kernel.
+bool is_read_elsewhere(ops::Op op, std::size_t operand);
 
 }  // namespace sinter::graph

@@ -23,11 +23,6 @@ const Shape& space(const Graph& g, Id id) { return is_reduce(g[id]) ? g[g[id].in
 bool same_space(const Graph& g, Id a, Id b) { return space(g, a) == space(g, b); }
 std::vector<std::int64_t> axes(const Node& n) { return {n.attrs.begin() + 1, n.attrs.end()}; }
 
-// Operands that are read at a computed place (the array of take) cannot be computed in the same kernel.
-bool is_elsewhere(const Node& n, std::size_t operand) {
-  return (n.op == ops::Op::Take || n.op == ops::Op::RandomBits || (n.op == ops::Op::TakeAlong && operand == 0));
-}
-
 class Fuser {
  public:
   Fuser(const Graph& g, const FuseOptions& options) : g_(g), options_(options), n_(g.size()), level_(n_, 0), parent_(n_), users_(n_) {
@@ -59,7 +54,7 @@ class Fuser {
     for (Id u : users_[id]) {
       if (!in_kernel(u)) return true;
       for (std::size_t i = 0; i < g_[u].in.size(); ++i)
-        if (g_[u].in[i] == id && is_elsewhere(g_[u], i)) return true;
+        if (g_[u].in[i] == id && graph::is_read_elsewhere(g_[u].op, i)) return true;
     }
     return false;
   }
@@ -69,7 +64,7 @@ class Fuser {
     if (!graph::is_pointwise(g_[producer].op) || !in_kernel(consumer) || !same_space(g_, producer, consumer)) return false;
     const Node& c = g_[consumer];
     for (std::size_t i = 0; i < c.in.size(); ++i)
-      if (c.in[i] == producer && is_elsewhere(c, i)) return false;
+      if (c.in[i] == producer && graph::is_read_elsewhere(c.op, i)) return false;
     return true;
   }
 
@@ -174,7 +169,7 @@ class Fuser {
     }
     if (!in_kernel(consumer)) return "it is copied into a larger array";
     if (is_reduce(p)) return "a reduction is complete only after its kernel";
-    if (is_elsewhere(c, operand)) return "it is read at computed places";
+    if (graph::is_read_elsewhere(c.op, operand)) return "it is read at computed places";
     if (is_view(c.in[operand])) return "computing it in the shape of its view would repeat work, or others need it as it is";
     if (!same_space(g_, producer, consumer)) return "shapes differ";
     if (level_[producer] != level_[consumer]) return "another operation needs it earlier";

@@ -93,14 +93,18 @@ TEST(Table, ReductionsInEveryLayout) {
   } cases[] = {{{3, 5, 34}, {0}}, {{3, 5, 34}, {1}}, {{3, 5, 34}, {2}}, {{3, 5, 34}, {0, 1}}, {{3, 5, 34}, {0, 2}}, {{3, 5, 34}, {1, 2}}, {{3, 5, 34}, {0, 1, 2}}, {{2, 4, 3, 5}, {1, 3}}};
   std::vector<std::function<std::string()>> jobs;
   std::uint32_t seed = 0;
-  for (const auto& c : cases)
+  int number = 0;
+  for (const auto& c : cases) {
+    ++number;
     for (int d = 0; d < kDtypeCount; ++d)
       for (int layout = 0; layout < 7; ++layout) {
         ++seed;
-        if (!test_all() && layout != 0 && seed % 6 != 0) continue;
+        // Every other dtype for each choice of axes, float32 for all; of the layouts, one in six.
+        if (!test_all() && ((static_cast<Dtype>(d) != Dtype::float32 && (d + number) % 2 != 0) || (layout != 0 && seed % 6 != 0))) continue;
         const bool levels = test_all() || seed % 8 == 0;
         jobs.push_back([=] { return check(static_cast<Dtype>(d), c.shape, c.axes, layout, seed, levels); });
       }
+  }
   run_jobs(std::move(jobs));
 }
 

@@ -25,8 +25,7 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     for (std::size_t i = 0; i < n.in.size(); ++i) {
       Id u = n.in[i];
       const Node& operand = g[u];
-      bool elsewhere = n.op == Op::Take || n.op == Op::RandomBits || (n.op == Op::TakeAlong && i == 0);
-      if (!elsewhere) {
+      if (!graph::is_read_elsewhere(n.op, i)) {
         if (operand.op == Op::Constant && operand.attrs.size() == 1) {
           if (!values_.contains(u)) {
             values_[u] = b_.scalar(operand.type.dtype);
