@@ -107,7 +107,7 @@ void Body::count_live() {
 // Measured on an x86-64-v4 machine: out of cache, a body of up to 20 instructions gains nothing from more vectors in flight; a chain of
 // functions runs three times as fast with four. Code generation takes twice as long with four as with one.
 int Body::unroll() const {
-  constexpr int kLight = 20, kMedium = 60, kManyOperations = 400, kManyValues = 64;
+  constexpr int kLight = 20, kMedium = 30, kManyOperations = 400, kManyValues = 64;
   int n = cost <= kLight ? 1 : cost <= kMedium ? 2 : 4;
   while (n > 1 && (computes_ > kManyOperations || live_ > kManyValues)) n /= 2;
   return n;
