@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/fork_mutex.h"
 #include "engine/plan.h"
 #include "engine/prepare.h"
 #include "engine/replay.h"
@@ -36,7 +37,7 @@ class Signature {
 
 struct PlanCache {
   static constexpr std::size_t kMax = 8192;
-  std::mutex lock;
+  ForkMutex lock{LockRank::Evaluate};
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans;
 };
 PlanCache& cache() {

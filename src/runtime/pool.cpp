@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/fork_mutex.h"
+
 namespace sinter::runtime {
 namespace {
 // Held while a parallel region runs. Kernels do not wait for it: they run on their own thread instead.
-std::mutex& region() {
-  static std::mutex* m = new std::mutex;
+ForkMutex& region() {
+  static ForkMutex* m = new ForkMutex(LockRank::Pool);
   return *m;
 }
 }  // namespace
