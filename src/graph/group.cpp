@@ -1,11 +1,11 @@
 #include "graph/group.h"
 
 namespace sinter::graph {
-bool is_pointwise(ops::Op op) {
-  switch (ops::info(op).kind) {
+bool is_pointwise(const Node& n) {
+  switch (ops::info(n.op).kind) {
     case ops::OpKind::Elementwise: return true;
-    case ops::OpKind::Source: return op == ops::Op::Constant;
-    case ops::OpKind::Map: return op != ops::Op::Concatenate && op != ops::Op::Pad;
+    case ops::OpKind::Source: return n.op == ops::Op::Constant && n.attrs.size() == 1;
+    case ops::OpKind::Map: return n.op != ops::Op::Concatenate && n.op != ops::Op::Pad;
     default: return false;
   }
 }

@@ -46,7 +46,7 @@ class Fuser {
 
  private:
   bool is_view(Id id) const { return ops::info(g_[id].op).kind == OpKind::View; }
-  bool in_kernel(Id id) const { return graph::is_pointwise(g_[id].op) || is_reduce(g_[id]); }
+  bool in_kernel(Id id) const { return graph::is_pointwise(g_[id]) || is_reduce(g_[id]); }
   bool needs_kernel(Id id) const { return in_kernel(id) && !argument_[id]; }
   // Whether a constant of one element is needed in memory: it is an output, or somebody reads it other than pointwise.
   bool is_stored(Id id) const {
@@ -61,7 +61,7 @@ class Fuser {
 
   // The producer can be computed where the consumer's kernel reads it.
   bool can_join(Id producer, Id consumer) const {
-    if (!graph::is_pointwise(g_[producer].op) || !in_kernel(consumer) || !same_space(g_, producer, consumer)) return false;
+    if (!graph::is_pointwise(g_[producer]) || !in_kernel(consumer) || !same_space(g_, producer, consumer)) return false;
     const Node& c = g_[consumer];
     for (std::size_t i = 0; i < c.in.size(); ++i)
       if (c.in[i] == producer && graph::is_read_elsewhere(c.op, i)) return false;
@@ -79,7 +79,7 @@ class Fuser {
   // A node all of whose uses are later is computed there, as long as they are in one space.
   void lower_levels_of_uses() {
     for (Id id = n_; id-- > 0;) {
-      if (!graph::is_pointwise(g_[id].op) || is_output_[id] || users_[id].empty()) continue;
+      if (!graph::is_pointwise(g_[id]) || is_output_[id] || users_[id].empty()) continue;
       int latest = std::numeric_limits<int>::max();
       for (Id u : users_[id]) latest = can_join(id, u) ? std::min(latest, level_[u]) : -1;
       if (latest > level_[id] && std::all_of(users_[id].begin(), users_[id].end(), [&](Id u) { return can_join(id, u); })) level_[id] = latest;
@@ -118,7 +118,7 @@ class Fuser {
     // Then kernels that read the same array.
     for (Id id = 0; id < n_; ++id) {
       const std::vector<Id>& users = users_[id];
-      if (needs_kernel(id) && graph::is_pointwise(g_[id].op)) continue;  // its users were joined to it, or wait for it
+      if (needs_kernel(id) && graph::is_pointwise(g_[id])) continue;  // its users were joined to it, or wait for it
       if (argument_[id] || g_[id].type.shape.empty()) continue;
       std::map<int, Id> first;  // by level
       for (Id u : users)

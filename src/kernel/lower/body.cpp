@@ -19,7 +19,7 @@ const Shape& space_of(const graph::Graph& g, const graph::Group& group) {
 Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of, Builder& b, Nest& nest)
     : g_(g), group_(group), layout_of_(layout_of), b_(b), nest_(nest), space_(space_of(g, group)) {
   std::size_t rank = space_.size();
-  auto is_member = [&](Id id) { return std::binary_search(group.members.begin(), group.members.end(), id) && graph::is_pointwise(g[id].op); };
+  auto is_member = [&](Id id) { return std::binary_search(group.members.begin(), group.members.end(), id) && graph::is_pointwise(g[id]); };
   for (Id id : group.members) {
     const Node& n = g[id];
     for (std::size_t i = 0; i < n.in.size(); ++i) {
@@ -73,7 +73,7 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     }
   }
   for (Id id : group.outputs)
-    if (graph::is_pointwise(g[id].op)) {
+    if (graph::is_pointwise(g[id])) {
       std::size_t access = nest.add(layout_of(id).strides);
       stores_.push_back({id, add_buffer(id, true), access});
     }
@@ -149,7 +149,7 @@ Ref Body::value(Id id) {
 
 void Body::emit() {
   for (Id id : group_.members)
-    if (!graph::is_pointwise(g_[id].op)) value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
+    if (!graph::is_pointwise(g_[id])) value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
     else if (g_[id].op != Op::Constant) values_[id] = compute(id);
   for (const Store& s : stores_) b_.store(s.buffer, nest_.index(b_, s.access), values_.at(s.id));
 }
