@@ -164,7 +164,7 @@ void print_table(const std::vector<std::string>& lines) {
   std::printf(
       "\nroofline: time of the copy of the least bytes the workload must move (a summing read where it writes almost nothing), divided by\n"
       "the compiled call's time. copy, nt copy: GB/s of that copy and of one with non-temporal stores. first: the first call in a new\n"
-      "process without cached kernels; cached: with kernels on disk. No fast_math.\n");
+      "process without cached kernels; cached: in the next process with the same cache directory. No fast_math.\n");
 }
 
 int run(const Options& options) {

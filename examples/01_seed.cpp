@@ -24,7 +24,7 @@ int main() {
     for (int n : {4, 5}) compiled(ones({n}), y);
     for (Dtype t : {float32, float64}) compiled(ones({6}, t), zeros({6}, t));
   }
-  std::cout << compiled << '\n' << compiled.explain();
+  std::cout << compiled.explain();
 
   // State is a parameter that the function may change: the vector grows at each call, as in the regular call.
   std::vector<Array> state;

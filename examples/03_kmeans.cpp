@@ -71,25 +71,27 @@ Array spread_out(const Array& points) {
 
 double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Runs all iterations; prints each one's inertia and purity. Returns milliseconds a step, without the first one.
+// Runs all iterations; prints each one's inertia and purity. Returns the median of milliseconds a step.
 template <class F>
 double run(const char* what, F step, Array& centroids, const Array& points, const std::vector<std::uint8_t>& digits, bool print) {
-  double spent = 0, first = 0;
+  std::vector<double> times;
   for (int i = 1; i <= kIterations; ++i) {
     double start = now_ms();
     Step result = step(centroids, points);
     float inertia = result.inertia.template item<float>();
     centroids.eval();
     double ms = now_ms() - start;
-    (i == 1 ? first : spent) += ms;
+    times.push_back(ms);
     if (print) {
       std::printf("iteration %2d  inertia %9.1f  purity %4.1f%%  %6.2f ms\n", i, inertia,
                   100 * purity(result.labels.template to_vector<int>(), digits), ms);
     }
   }
-  double mean = spent / (kIterations - 1);
-  std::printf("%-9s first step %6.1f ms, then %6.2f ms a step\n", what, first, mean);
-  return mean;
+  double first = times[0];
+  std::ranges::nth_element(times, times.begin() + kIterations / 2);
+  double median = times[kIterations / 2];
+  std::printf("%-9s first step %6.1f ms, then %6.2f ms a step\n", what, first, median);
+  return median;
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ Array scalar(const Number& v, Dtype t) { return engine::constant(t, encode(v, t)
 
 Array to_array(const Operand& o, const char* what) {
   if (o.array() == nullptr) return scalar(o.number());
-  engine::value_of(*o.array(), what);
+  engine::operand_of(*o.array(), what);
   return *o.array();
 }
 
@@ -90,7 +90,7 @@ std::vector<Dtype> operand_types(const char* what, std::span<const Operand* cons
   std::optional<Dtype> arrays;
   for (const Operand* o : operands) {
     if (o->array() == nullptr) continue;
-    const Dtype own = engine::value_of(*o->array(), what).dtype;
+    const Dtype own = engine::operand_of(*o->array(), what).dtype;
     arrays = arrays ? promote_types(*arrays, own) : own;
   }
   std::vector<Dtype> types;

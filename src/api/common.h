@@ -45,7 +45,7 @@ Shape broadcast_shapes(const char* what, std::span<const Shape> shapes);
 inline bool is_empty(const Shape& s) { return s.product() == 0; }
 
 /// The shape of a set array: Error that names `what` for an unset one.
-inline const Shape& shape_of(const Array& x, const char* what) { return engine::value_of(x, what).shape; }
+inline const Shape& shape_of(const Array& x, const char* what) { return engine::operand_of(x, what).shape; }
 
 std::vector<std::int64_t> ints(const Shape& s);
 /// Nodes that are left out when they change nothing.

@@ -73,10 +73,10 @@ Array full(const Shape& shape, const Operand& value, std::optional<Dtype> t) {
   }
   return engine::broadcast(engine::cast(v, t.value_or(v.dtype())), shape);
 }
-Array zeros_like(const Array& x) { return filled("zeros_like", api::shape_of(x, "zeros_like"), 0, x.dtype()); }
-Array ones_like(const Array& x) { return filled("ones_like", api::shape_of(x, "ones_like"), 1, x.dtype()); }
+Array zeros_like(const Array& x) { return filled("zeros_like", engine::value_of(x, "zeros_like").shape, 0, x.dtype()); }
+Array ones_like(const Array& x) { return filled("ones_like", engine::value_of(x, "ones_like").shape, 1, x.dtype()); }
 Array full_like(const Array& x, const Operand& value, std::optional<Dtype> t) {
-  return full(api::shape_of(x, "full_like"), value, t.value_or(x.dtype()));
+  return full(engine::value_of(x, "full_like").shape, value, t.value_or(x.dtype()));
 }
 
 Array arange(const Number& stop, std::optional<Dtype> t) { return arange(0, stop, 1, t); }

@@ -44,7 +44,7 @@ Array Array::either(const Array& b) const { return logical_or(*this, b); }
 
 Array astype(const Operand& x, Dtype t) {
   if (x.array() == nullptr) return api::scalar(x.number(), t);
-  engine::value_of(*x.array(), "astype");
+  engine::operand_of(*x.array(), "astype");
   return engine::cast(*x.array(), t);
 }
 

@@ -8,7 +8,7 @@ using api::Op;
 namespace {
 
 void check_indices(const char* what, const Array& indices) {
-  engine::value_of(indices, what);
+  engine::operand_of(indices, what);
   if (!is_integer(indices.dtype()))
     throw DtypeError(str(what, ": indices are not integers; got ", indices.dtype(), "; convert with astype first"));
 }

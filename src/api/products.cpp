@@ -73,7 +73,7 @@ Array matmul(const Array& a, const Array& b) {
 }
 
 Array addmm(const Array& c, const Array& a, const Array& b, double alpha, double beta) {
-  engine::value_of(c, "addmm");
+  engine::operand_of(c, "addmm");
   Product p = prepare("addmm", a, b);
   const Shape shapes[] = {c.shape(), p.result};
   if (!(api::broadcast_shapes("addmm", shapes) == p.result)) {

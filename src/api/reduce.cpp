@@ -62,7 +62,7 @@ std::int64_t folded_size(const Shape& s, const std::vector<int>& axes) {
 Array divided(const Array& x, double n) { return is_complex(x.dtype()) ? x * (1 / n) : x / n; }
 
 void require_real(const char* what, const Array& x) {
-  engine::value_of(x, what);
+  engine::operand_of(x, what);
   if (is_complex(x.dtype())) throw DtypeError(str(what, ": does not take complex64; got complex64; take its real() or imag() first"));
 }
 
@@ -78,18 +78,18 @@ Array variance(const char* what, const Array& operand, const Axes& axes, bool ke
 }  // namespace
 
 Array sum(const Array& x, const Axes& axes, bool keepdims) {
-  return fold(Op::Sum, x, accumulating(engine::value_of(x, "sum").dtype), axes, keepdims, 0);
+  return fold(Op::Sum, x, accumulating(engine::operand_of(x, "sum").dtype), axes, keepdims, 0);
 }
 Array prod(const Array& x, const Axes& axes, bool keepdims) {
-  return fold(Op::Prod, x, accumulating(engine::value_of(x, "prod").dtype), axes, keepdims, 1);
+  return fold(Op::Prod, x, accumulating(engine::operand_of(x, "prod").dtype), axes, keepdims, 1);
 }
 Array all(const Array& x, const Axes& axes, bool keepdims) { return fold(Op::All, x, Dtype::bool_, axes, keepdims, 1); }
 Array any(const Array& x, const Axes& axes, bool keepdims) { return fold(Op::Any, x, Dtype::bool_, axes, keepdims, 0); }
 Array max(const Array& x, const Axes& axes, bool keepdims) {
-  return extreme(Op::Max, "max", x, engine::value_of(x, "max").dtype, axes, keepdims);
+  return extreme(Op::Max, "max", x, engine::operand_of(x, "max").dtype, axes, keepdims);
 }
 Array min(const Array& x, const Axes& axes, bool keepdims) {
-  return extreme(Op::Min, "min", x, engine::value_of(x, "min").dtype, axes, keepdims);
+  return extreme(Op::Min, "min", x, engine::operand_of(x, "min").dtype, axes, keepdims);
 }
 Array argmax(const Array& x, std::optional<int> axis, bool keepdims) {
   return extreme(Op::ArgMax, "argmax", x, Dtype::uint32, axis ? Axes(*axis) : Axes(), keepdims);

@@ -1,10 +1,13 @@
 #include "engine/compiled_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 
+#include "base/fork_mutex.h"
 #include "engine/plan.h"
 #include "engine/prepare.h"
 #include "engine/replay.h"
@@ -89,6 +92,16 @@ class Capture {
   std::unordered_map<const Value*, Id> ids_;
 };
 
+// Graphs share a fixed set of locks, which fork() can take.
+ForkMutex& stripe_of(const void* p) {
+  static std::array<ForkMutex*, 64>* stripes = [] {
+    auto* made = new std::array<ForkMutex*, 64>;
+    for (ForkMutex*& m : *made) m = new ForkMutex(LockRank::Plan);
+    return made;
+  }();
+  return *(*stripes)[std::hash<const void*>()(p) / 64 % 64];
+}
+
 class Compiled final : public CompiledGraph {
  public:
   Compiled(Capture&& c, const GraphOptions& options) : options_(options), constants_(std::move(c.constants)) {
@@ -150,7 +163,7 @@ class Compiled final : public CompiledGraph {
   GraphOptions options_;
   Prepared prepared_;
   std::vector<Array> constants_;
-  mutable std::mutex lock_;  // held while a plan is made, not while it runs
+  ForkMutex& lock_ = stripe_of(this);  // held while a plan is made, not while it runs
   std::shared_ptr<const Plan> plain_;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
   GraphCost cost_;
@@ -160,7 +173,7 @@ class Compiled final : public CompiledGraph {
 
 std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs, const GraphOptions& options) {
   Capture c(placeholders);
-  c.graph.name = "compiled";
+  c.graph.name = options.name;
   std::vector<Id> ids;
   for (const Array& a : outputs) ids.push_back(c.capture(a));
   c.graph.set_outputs(std::move(ids));

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/fork_mutex.h"
 #include "engine/plan.h"
 #include "engine/prepare.h"
 #include "engine/replay.h"
@@ -36,7 +37,7 @@ class Signature {
 
 struct PlanCache {
   static constexpr std::size_t kMax = 8192;
-  std::mutex lock;
+  ForkMutex lock{LockRank::Evaluate};
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans;
 };
 PlanCache& cache() {
@@ -78,7 +79,7 @@ struct Operands {
 
 // Whether literals keep their place among the constants of the plan, so that a call can bring its own. Operations that decompose add
 // constants to their graph: their literals are part of the signature.
-bool has_own_constants(Op op) { return ops::info(op).kind == ops::OpKind::Elementwise || graph::is_pointwise(op); }
+bool has_own_constants(Op op) { return ops::is_elementwise(op) || op == Op::Cast || op == Op::Copy || op == Op::Arange; }
 
 std::string signature(const Value& v, const Operands& o) {
   Signature s;

@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <future>
 #include <list>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "backends/codegen.h"
+#include "base/fork_mutex.h"
 #include "base/knobs.h"
 #include "runtime/workers.h"
 
@@ -38,15 +38,37 @@ constexpr std::size_t kLongKernel = 400;
 struct Store {
   struct Item {
     std::string key;
-    std::shared_future<Shared> kernel;  // ready, or being made by another thread
+    Shared kernel;
   };
-  std::mutex lock;
+  ForkMutex lock{LockRank::Kernels};
   std::list<Item> by_use;  // most recent first
   std::unordered_map<std::string_view, std::list<Item>::iterator> by_key;
+
+  Shared find(const std::string& key) {
+    std::lock_guard guard(lock);
+    auto it = by_key.find(key);
+    if (it == by_key.end()) return nullptr;
+    by_use.splice(by_use.begin(), by_use, it->second);
+    return it->second->kernel;
+  }
+  void insert(std::string key, Shared kernel) {
+    std::lock_guard guard(lock);
+    by_use.push_front({std::move(key), std::move(kernel)});
+    by_key[by_use.front().key] = by_use.begin();
+    if (by_use.size() > kMaxKernels) {
+      by_key.erase(by_use.back().key);
+      by_use.pop_back();
+    }
+  }
 };
 Store& store() {
   static Store* s = new Store;
   return *s;
+}
+// Held while kernels are generated: one set at a time, which takes all cores; and fork() waits for it, since LLVM has locks of its own.
+ForkMutex& generating() {
+  static ForkMutex* m = new ForkMutex(LockRank::Codegen);
+  return *m;
 }
 std::atomic<std::int64_t> interpreted{0};
 
@@ -64,72 +86,41 @@ Shared generate(const kernel::Kernel& k, bool fast_math) {
 
 constexpr std::size_t kStackBytes = std::size_t{16} << 20;  // for LLVM, whose recursion follows the length of a kernel
 
-// A kernel that somebody makes or has made: its future; or, for the one who is to make it, a promise.
-struct Claim {
-  std::string key;
-  std::shared_future<Shared> kernel;
-  std::optional<std::promise<Shared>> promise;
-};
-
-Claim claim(const kernel::Kernel& k, bool fast_math) {
-  Claim c;
-  kernel::append_key(k, c.key);
-  if (fast_math) c.key += "fast";
-  Store& s = store();
-  std::lock_guard guard(s.lock);
-  if (auto it = s.by_key.find(c.key); it != s.by_key.end()) {
-    s.by_use.splice(s.by_use.begin(), s.by_use, it->second);
-    c.kernel = it->second->kernel;
-    return c;
-  }
-  c.promise.emplace();
-  c.kernel = c.promise->get_future().share();
-  s.by_use.push_front({c.key, c.kernel});
-  s.by_key[s.by_use.front().key] = s.by_use.begin();
-  if (s.by_use.size() > kMaxKernels) {
-    s.by_key.erase(s.by_use.back().key);
-    s.by_use.pop_back();
-  }
-  return c;
-}
-
-// After a failure: the next call tries again.
-void disclaim(const std::string& key) {
-  Store& s = store();
-  std::lock_guard guard(s.lock);
-  if (auto it = s.by_key.find(key); it != s.by_key.end()) {
-    auto item = it->second;
-    s.by_key.erase(it);
-    s.by_use.erase(item);
-  }
-}
-
 }  // namespace
 
-std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost) {
-  std::vector<Claim> claims;
-  std::vector<std::size_t> ours;
+std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost) {
+  Store& s = store();
+  std::vector<std::string> keys;
+  std::vector<Shared> result;
+  bool complete = true;
   for (const kernel::Kernel& k : kernels) {
     if (base::knobs().verify >= 1) kernel::verify(k);
-    claims.push_back(claim(k, fast_math));
-    if (claims.back().promise) ours.push_back(claims.size() - 1);
+    keys.emplace_back();
+    kernel::append_key(k, keys.back());
+    if (fast_math) keys.back() += "fast";
+    result.push_back(s.find(keys.back()));
+    complete = complete && result.back();
   }
-  if (!ours.empty()) {
-    auto start = std::chrono::steady_clock::now();
-    runtime::run_on_workers(static_cast<std::int64_t>(ours.size()), kStackBytes, [&](std::int64_t i) {
-      Claim& c = claims[ours[static_cast<std::size_t>(i)]];
-      try {
-        c.promise->set_value(generate(kernels[ours[static_cast<std::size_t>(i)]], fast_math));
-      } catch (...) {
-        c.promise->set_exception(std::current_exception());
-        disclaim(c.key);
-      }
-    });
-    cost.generated += static_cast<std::int64_t>(ours.size());
+  if (complete) return result;
+  std::lock_guard guard(generating());
+  auto start = std::chrono::steady_clock::now();
+  std::vector<std::size_t> missing;  // the first of each text
+  std::unordered_map<std::string_view, std::size_t> first;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    if (!result[i]) result[i] = s.find(keys[i]);  // made by another thread meanwhile
+    if (!result[i] && first.emplace(keys[i], i).second) missing.push_back(i);
+  }
+  runtime::run_on_workers(static_cast<std::int64_t>(missing.size()), kStackBytes, [&](std::int64_t n) {
+    std::size_t i = missing[static_cast<std::size_t>(n)];
+    result[i] = generate(kernels[i], fast_math);
+  });
+  for (std::size_t i : missing) s.insert(keys[i], result[i]);
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    if (!result[i]) result[i] = result[first.at(keys[i])];
+  if (!missing.empty()) {
+    cost.generated += static_cast<std::int64_t>(missing.size());
     cost.milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
-  std::vector<Shared> result;
-  for (const Claim& c : claims) result.push_back(c.kernel.get());
   return result;
 }
 
@@ -137,8 +128,7 @@ void release_kernels() {
   Store& s = store();
   std::lock_guard guard(s.lock);
   for (auto it = s.by_use.begin(); it != s.by_use.end();) {
-    bool ready = it->kernel.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-    if (ready && it->kernel.get().use_count() == 1) {
+    if (it->kernel.use_count() == 1) {
       s.by_key.erase(it->key);
       it = s.by_use.erase(it);
     } else {

@@ -51,28 +51,26 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
 std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
                             bool interpreted) const {
   if (constants.empty()) constants = constants_;
-  Memory memory{inputs, {}};
-  memory.buffers.reserve(buffers_.size());
+  Memory memory{inputs, std::vector<runtime::BufferRef>(buffers_.size())};
+  // In the order of the outputs, so that each state goes on in its own memory where it can.
   std::vector<char> given;  // inputs whose memory has become an output's
-  for (const PlannedBuffer& b : buffers_) {
-    if (b.fixed) {
-      memory.buffers.push_back(b.fixed);
-      continue;
-    }
-    runtime::BufferRef buffer;
+  for (const Output& o : outputs_) {
+    if (o.slot.is_input || memory.buffers[o.slot.number]) continue;
+    const PlannedBuffer& b = buffers_[o.slot.number];
     for (std::uint32_t i : b.donors) {
-      if (i >= owned.size() || owned[i] == 0) continue;
+      if (i >= owned.size() || owned[i] == 0 || (!given.empty() && given[i])) continue;
       const Value& v = value_of(inputs[i], "run");
       bool free = v.references.load(std::memory_order_acquire) == owned[i] && v.buffer.unique() && v.layout.offset == 0 &&
                   static_cast<std::int64_t>(v.buffer.bytes()) == b.bytes;
-      if (!free || (!given.empty() && given[i])) continue;
+      if (!free) continue;
       given.resize(inputs.size());
       given[i] = 1;
-      buffer = v.buffer;
+      memory.buffers[o.slot.number] = v.buffer;
       break;
     }
-    memory.buffers.push_back(buffer ? std::move(buffer) : runtime::allocate(static_cast<std::size_t>(b.bytes)));
   }
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    if (!memory.buffers[i]) memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
   // Nothing below fails: all memory is held.
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {

@@ -50,6 +50,12 @@ Value& value_of(const Array& a, const char* what) {
   throw Error(str(what, ": the array is unset; got an array that was default constructed or moved from; assign a value first"));
 }
 
+Value& operand_of(const Array& a, const char* what) {
+  Value& v = value_of(a, what);
+  check_operand(a, what);
+  return v;
+}
+
 Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shape shape) {
   auto* v = new Value;
   Array result(v);

@@ -50,6 +50,10 @@ using detail::Value;
 /// The value of a set array. Throws Error "<what>: the array is unset; ..." otherwise.
 Value& value_of(const Array& a, const char* what);
 
+/// The same for an operand of the public function `what`: checked against the current trace (trace.h) under that name, before casts and
+/// views of it are made.
+Value& operand_of(const Array& a, const char* what);
+
 /// A new lazy array. Operands obey the rules of graph.h (promotion and broadcasting are done by the caller, by cast and broadcast
 /// below). Checks operands against the current trace (trace.h), so that errors are thrown where the user called.
 Array make(ops::Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shape shape);

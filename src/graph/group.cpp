@@ -1,12 +1,16 @@
 #include "graph/group.h"
 
 namespace sinter::graph {
-bool is_pointwise(ops::Op op) {
-  switch (ops::info(op).kind) {
+bool is_pointwise(const Node& n) {
+  switch (ops::info(n.op).kind) {
     case ops::OpKind::Elementwise: return true;
-    case ops::OpKind::Source: return op == ops::Op::Constant;
-    case ops::OpKind::Map: return op != ops::Op::Concatenate && op != ops::Op::Pad;
+    case ops::OpKind::Source: return n.op == ops::Op::Constant && n.attrs.size() == 1;
+    case ops::OpKind::Map: return n.op != ops::Op::Concatenate && n.op != ops::Op::Pad;
     default: return false;
   }
 }
+bool is_read_elsewhere(ops::Op op, std::size_t operand) {
+  return op == ops::Op::Take || op == ops::Op::RandomBits || (op == ops::Op::TakeAlong && operand == 0);
+}
+
 }  // namespace sinter::graph

@@ -19,7 +19,10 @@ struct Partition {
   std::vector<std::string> refused;  // why neighbours did not fuse: "sum %9 -> divide %12: ..."
 };
 
-/// Whether the node is computed inside a kernel at each point of its shape.
-bool is_pointwise(ops::Op op);
+/// Whether the node is computed inside a kernel at each point of its shape. A constant of several elements is not: it is read from memory.
+bool is_pointwise(const Node& n);
+/// Whether a pointwise operation reads this operand at other places than the one it computes (the array of take, a random key): such an
+/// operand lies in memory, and its computation cannot be part of the same kernel.
+bool is_read_elsewhere(ops::Op op, std::size_t operand);
 
 }  // namespace sinter::graph

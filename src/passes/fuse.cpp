@@ -23,11 +23,6 @@ const Shape& space(const Graph& g, Id id) { return is_reduce(g[id]) ? g[g[id].in
 bool same_space(const Graph& g, Id a, Id b) { return space(g, a) == space(g, b); }
 std::vector<std::int64_t> axes(const Node& n) { return {n.attrs.begin() + 1, n.attrs.end()}; }
 
-// Operands that are read at a computed place (the array of take) cannot be computed in the same kernel.
-bool is_elsewhere(const Node& n, std::size_t operand) {
-  return (n.op == ops::Op::Take || n.op == ops::Op::RandomBits || (n.op == ops::Op::TakeAlong && operand == 0));
-}
-
 class Fuser {
  public:
   Fuser(const Graph& g, const FuseOptions& options) : g_(g), options_(options), n_(g.size()), level_(n_, 0), parent_(n_), users_(n_) {
@@ -51,25 +46,26 @@ class Fuser {
 
  private:
   bool is_view(Id id) const { return ops::info(g_[id].op).kind == OpKind::View; }
-  bool in_kernel(Id id) const { return graph::is_pointwise(g_[id].op) || is_reduce(g_[id]); }
+  bool in_kernel(Id id) const { return graph::is_pointwise(g_[id]) || is_reduce(g_[id]); }
   bool needs_kernel(Id id) const { return in_kernel(id) && !argument_[id]; }
-  // Whether a constant of one element is needed in memory: it is an output, or somebody reads it other than pointwise.
+  // Whether a constant of one element is needed in memory: it is an output, or somebody reads it who takes no scalars.
   bool is_stored(Id id) const {
     if (is_output_[id]) return true;
     for (Id u : users_[id]) {
+      if (ops::info(g_[u].op).kind == OpKind::Scatter) continue;
       if (!in_kernel(u)) return true;
       for (std::size_t i = 0; i < g_[u].in.size(); ++i)
-        if (g_[u].in[i] == id && is_elsewhere(g_[u], i)) return true;
+        if (g_[u].in[i] == id && graph::is_read_elsewhere(g_[u].op, i)) return true;
     }
     return false;
   }
 
   // The producer can be computed where the consumer's kernel reads it.
   bool can_join(Id producer, Id consumer) const {
-    if (!graph::is_pointwise(g_[producer].op) || !in_kernel(consumer) || !same_space(g_, producer, consumer)) return false;
+    if (!graph::is_pointwise(g_[producer]) || !in_kernel(consumer) || !same_space(g_, producer, consumer)) return false;
     const Node& c = g_[consumer];
     for (std::size_t i = 0; i < c.in.size(); ++i)
-      if (c.in[i] == producer && is_elsewhere(c, i)) return false;
+      if (c.in[i] == producer && graph::is_read_elsewhere(c.op, i)) return false;
     return true;
   }
 
@@ -84,7 +80,7 @@ class Fuser {
   // A node all of whose uses are later is computed there, as long as they are in one space.
   void lower_levels_of_uses() {
     for (Id id = n_; id-- > 0;) {
-      if (!graph::is_pointwise(g_[id].op) || is_output_[id] || users_[id].empty()) continue;
+      if (!graph::is_pointwise(g_[id]) || is_output_[id] || users_[id].empty()) continue;
       int latest = std::numeric_limits<int>::max();
       for (Id u : users_[id]) latest = can_join(id, u) ? std::min(latest, level_[u]) : -1;
       if (latest > level_[id] && std::all_of(users_[id].begin(), users_[id].end(), [&](Id u) { return can_join(id, u); })) level_[id] = latest;
@@ -123,7 +119,7 @@ class Fuser {
     // Then kernels that read the same array.
     for (Id id = 0; id < n_; ++id) {
       const std::vector<Id>& users = users_[id];
-      if (needs_kernel(id) && graph::is_pointwise(g_[id].op)) continue;  // its users were joined to it, or wait for it
+      if (needs_kernel(id) && graph::is_pointwise(g_[id])) continue;  // its users were joined to it, or wait for it
       if (argument_[id] || g_[id].type.shape.empty()) continue;
       std::map<int, Id> first;  // by level
       for (Id u : users)
@@ -174,7 +170,7 @@ class Fuser {
     }
     if (!in_kernel(consumer)) return "it is copied into a larger array";
     if (is_reduce(p)) return "a reduction is complete only after its kernel";
-    if (is_elsewhere(c, operand)) return "it is read at computed places";
+    if (graph::is_read_elsewhere(c.op, operand)) return "it is read at computed places";
     if (is_view(c.in[operand])) return "computing it in the shape of its view would repeat work, or others need it as it is";
     if (!same_space(g_, producer, consumer)) return "shapes differ";
     if (level_[producer] != level_[consumer]) return "another operation needs it earlier";

@@ -132,7 +132,7 @@ class Sinker {
       if ((a.agreed || wanted_[id]) && !pinned_[id] && a.views != kNothing) ask(n.in[0], a.views, std::min(a.budget, kMaxCost));
       return;
     }
-    const bool in_kernel = graph::is_pointwise(n.op) || ops::info(n.op).kind == ops::OpKind::Reduce;
+    const bool in_kernel = graph::is_pointwise(n) || ops::info(n.op).kind == ops::OpKind::Reduce;
     for (Id in : n.in) {
       if (in_kernel) wanted_[in] = true;
       if (is_product(n.op)) pinned_[in] = true;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/fork_mutex.h"
 
 namespace sinter::runtime {
 namespace {
@@ -29,7 +30,7 @@ std::size_t class_bytes(std::size_t c) {
 }
 
 struct Pool {
-  std::mutex lock;
+  ForkMutex lock{LockRank::Allocator};
   std::vector<void*> idle[260];  // by size class
   std::size_t idle_bytes = 0;
   std::atomic<std::size_t> active{0}, peak{0};

@@ -1,16 +1,29 @@
 #include "runtime/pool.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <mutex>
 
+#include "base/fork_mutex.h"
+
 namespace sinter::runtime {
 namespace {
 // Held while a parallel region runs. Kernels do not wait for it: they run on their own thread instead.
-std::mutex& region() {
-  static std::mutex* m = new std::mutex;
+ForkMutex& region() {
+  static ForkMutex* m = new ForkMutex(LockRank::Pool);
   return *m;
+}
+
+// OpenMP keeps a thread's workers for its next region. A child of fork() has the thread but not the workers, and would wait for them for
+// ever: there this thread goes on alone. Threads that the child starts get workers of their own.
+thread_local bool has_workers = false;
+void note_workers() {
+  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    if (has_workers) omp_set_num_threads(1);
+  });
+  has_workers = true;
 }
 }  // namespace
 
@@ -23,6 +36,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int6
     f(0, n);
     return;
   }
+  note_workers();
 #pragma omp parallel num_threads(static_cast<int>(threads))
   {
     std::int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
@@ -33,6 +47,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int6
 
 void with_pool(FunctionRef<void()> f) {
   std::lock_guard lock(region());
+  note_workers();
   f();
 }
 

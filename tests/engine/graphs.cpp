@@ -210,6 +210,14 @@ const Case kCases[] = {
        %3 = multiply %1, %2 : float32[4]
        return %3, %2
      })"},
+    {"constants_of_several_elements", R"(graph g(%0: float32[3,2]) {
+       %1 = constant {bits=1,2.5,-0,4,5,6} : float32[3,2]
+       %2 = add %0, %1 : float32[3,2]
+       %3 = sum %1 {dtype=float32 axes=0} : float32[2]
+       %4 = transpose %1 {axes=1,0} : float32[2,3]
+       %5 = matmul %4, %0 : float32[2,2]
+       return %2, %3, %1, %4, %5
+     })", 1e-5},
     {"output_is_input", R"(graph g(%0: float32[3], %1: float32[2,2]) {
        %2 = transpose %1 {axes=1,0} : float32[2,2]
        return %0, %2, %0

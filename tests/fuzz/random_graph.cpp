@@ -57,6 +57,12 @@ class Generator {
     std::vector<Id> fits;
     for (Id id : pool_)
       if (type(id).shape == s || type(id).shape.empty()) fits.push_back(id);
+    std::int64_t n = s.product();
+    if (n > 1 && n <= 16 && pick(4) == 0) {
+      ops::Attrs bits;
+      for (std::int64_t i = 0; i < n; ++i) bits.push_back(t == Dtype::bool_ ? random_() & 1 : random_() & 3);
+      return g_.add({Op::Constant, {}, bits, {t, s}});
+    }
     if (fits.empty() || pick(6) == 0) return graph::constant(g_, t, t == Dtype::bool_ ? random_() & 1 : t == Dtype::float32 ? 0x3F800000u + (random_() & 0x7FFFFF) : random_() & 3);
     return graph::cast(g_, fits[static_cast<std::size_t>(pick(static_cast<int>(fits.size())))], t);
   }

@@ -81,7 +81,7 @@ TEST(Knobs, ReadsTheEnvironment) {
   EXPECT_FALSE(k.check_pure);
   EXPECT_EQ(k.log, 0) << "no number: the default";
   EXPECT_EQ(k.skip, "fold");
-  EXPECT_EQ(k.dump_dir, ".") << "empty: the default";
+  EXPECT_EQ(k.cache_dir, "") << "empty: the default";
   for (const base::KnobFacts& f : base::all_knobs())
     EXPECT_TRUE(std::strncmp(f.variable, "SINTER_", 7) == 0 && std::strlen(f.help) > 0) << f.variable;
 }

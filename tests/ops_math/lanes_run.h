@@ -1,22 +1,16 @@
 // Runs one operation of the table on numbers, through ops/lanes.h, for the tests of this folder.
 #pragma once
-#include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "ops/expand.h"
 #include "ops/lanes.h"
+#include "support/accuracy.h"
 
 namespace sinter::ops {
 
-/// Stored bits of a float32 or float64 number, and back.
-inline std::uint64_t float_bits(Dtype t, double v) {
-  return t == Dtype::float32 ? std::bit_cast<std::uint32_t>(static_cast<float>(v)) : std::bit_cast<std::uint64_t>(v);
-}
-inline double float_value(Dtype t, std::uint64_t bits) {
-  return t == Dtype::float32 ? std::bit_cast<float>(static_cast<std::uint32_t>(bits)) : std::bit_cast<double>(bits);
-}
-
+using tests::float_bits;
+using tests::float_value;
 using Words = std::vector<std::uint64_t>;
 
 inline Wide load_words(Lanes& machine, Dtype t, std::span<const std::uint64_t> words) {

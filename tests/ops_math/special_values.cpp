@@ -58,6 +58,7 @@ struct Functions {
       {"silu", [](T x) { return x == -T(INFINITY) ? T(-0.0) : x < -1e4 ? T(-0.0) : x / (1 + std::exp(-x)); }},
       {"softplus", [](T x) { return x > 100 ? x : std::isnan(x) ? x : std::log1p(std::exp(x)); }},
       {"hardswish", [](T x) { return x <= -3 ? T(-0.0) : x >= 3 ? x : x * (x + 3) / 6; }},
+      {"softsign", [](T x) { return x / (1 + std::abs(x)); }},
   };
   struct Binary {
     const char* function;

@@ -179,6 +179,34 @@ TEST(spec_4_4, held_by_value_is_a_constant) {
   constant(compile([x](const Array& a) { return a * x; }), "compiled twice");
 }
 
+TEST(spec_4_4, the_first_operation_is_the_one_that_was_called) {
+  Array whole({1, 2, 3}), row({1.f, 2.f, 3.f});
+  struct Case {
+    const char* operation;
+    std::function<Array(const Array&)> f;
+  };
+  // Operands that are cast or broadcast on the way.
+  const Case cases[] = {
+      {"multiply", [&](const Array& x) { return x * whole; }},
+      {"where", [&](const Array& x) { return where(whole, x, 0); }},
+      {"sum", [&](const Array&) { return sum(whole); }},
+      {"mean", [&](const Array&) { return mean(whole); }},
+      {"exp", [&](const Array&) { return exp(whole); }},
+      {"matmul", [&](const Array& x) { return matmul(x, whole); }},
+      {"softmax", [&](const Array&) { return softmax(whole); }},
+  };
+  for (const Case& c : cases) {
+    auto compiled = compile([&c](const Array& x) { return c.f(x); }, {.name = "step"});
+    std::string text;
+    try {
+      compiled(ones({2, 3}));
+    } catch (const CaptureError& e) {
+      text = e.what();
+    }
+    EXPECT_EQ(text.substr(0, text.find(':')), c.operation) << text;
+  }
+}
+
 TEST(spec_4_4, reached_in_another_way_is_refused) {
   Array x(0.5);
   auto shared = std::make_shared<Array>(x);

@@ -107,6 +107,19 @@ TEST(spec_7_9, arguments_passed_by_value_may_be_donated) {
   EXPECT_EQ(y.to_vector<float>()[9], 3);
 }
 
+TEST(spec_7_9, what_a_view_shows_is_not_donated) {
+  auto span = compile([](std::span<const Array> v) { return v[0] * 2 + 1; });
+  auto operand = compile([](Operand x) { return add(multiply(x, 2), 1); });
+  std::vector<Array> v{ones({4096})};
+  v[0].eval();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(same(span(v), full({4096}, 3.0)));
+    EXPECT_TRUE(same(operand(v[0]), full({4096}, 3.0)));
+    EXPECT_TRUE(same(v[0], ones({4096})));
+  }
+  EXPECT_EQ(operand(2.0).item<float>(), 5);
+}
+
 TEST(spec_8, texts_name_the_operation_the_values_and_what_to_do) {
   auto f = compile([](const Array& x) { return x + ones({3}); });
   std::string e = thrown<ShapeError>([&] { f(ones({2})); });

@@ -11,7 +11,7 @@ using Axes = std::vector<std::int64_t>;
 bool takes(Op op, Dtype t) { return op == Op::Sum || op == Op::Prod || op == Op::All || op == Op::Any || !is_complex(t); }
 bool is_position(Op op) { return op == Op::ArgMax || op == Op::ArgMin; }
 
-Dtype result_dtype(Op op, Dtype t) {
+Dtype reduced_dtype(Op op, Dtype t) {
   if (op == Op::All || op == Op::Any) return Dtype::bool_;
   if (is_position(op)) return Dtype::uint32;
   if (op != Op::Sum && op != Op::Prod) return t;
@@ -35,10 +35,10 @@ Graph graph_of(Dtype t, const Shape& shape, const Axes& axes) {
     if (!takes(op, t) || (is_position(op) && axes.size() > 1 && axes.size() < shape.size())) continue;
     const bool extreme = op == Op::Max || op == Op::Min || is_position(op);
     if (extreme && shape.product() == 0) continue;
-    outputs.push_back(graph::reduce(g, op, x, axes, result_dtype(op, t)));
+    outputs.push_back(graph::reduce(g, op, x, axes, reduced_dtype(op, t)));
     if (op == Op::Sum || op == Op::Max || op == Op::ArgMin || op == Op::Any) {
       const graph::Id before = graph::elementwise(g, Op::Add, {x, x});
-      outputs.push_back(graph::cast(g, graph::reduce(g, op, before, axes, result_dtype(op, t)), Dtype::float32));
+      outputs.push_back(graph::cast(g, graph::reduce(g, op, before, axes, reduced_dtype(op, t)), Dtype::float32));
     }
   }
   g.set_outputs(outputs);
@@ -66,12 +66,19 @@ double tolerance(Dtype t) {
 
 std::string check(Dtype t, const Shape& shape, const Axes& axes, int layout, std::uint32_t seed, bool levels) {
   const Graph g = graph_of(t, shape, axes);
-  // Tame: products near 1, sums of one sign. Special: any; only sums and products may then differ from the reference, which rounds once.
-  const std::vector<Input> tame{operand(t, shape, strides_of(shape, layout), seed, 0.95, 1.05, false)};
+  // Tame: products near 1, sums of one sign. Special: any; sums and products overflow or not by their order, so that the ways to run them
+  // agree, but not with the reference.
+  const double low = is_complex(t) ? 0.68 : 0.95, high = is_complex(t) ? 0.73 : 1.05;
+  const std::vector<Input> tame{operand(t, shape, strides_of(shape, layout), seed, low, high, false)};
   std::string d = disagreement(g, tame, {.levels = levels, .tolerance = tolerance(t)});
   if (d.empty()) {
+    std::vector<char> rounded;
+    for (graph::Id id : g.outputs()) {
+      const graph::Node& n = g[g[id].op == Op::Cast ? g[id].in[0] : id];
+      rounded.push_back(tolerance(t) > 0 && (n.op == Op::Sum || n.op == Op::Prod));
+    }
     const std::vector<Input> special{operand(t, shape, strides_of(shape, layout), seed + 1, -3, 3, true)};
-    d = disagreement(g, special, {.unfused = true, .tolerance = tolerance(t) > 0 ? INFINITY : 0});
+    d = disagreement(g, special, {.unfused = true, .rounded = rounded});
   }
   if (d.empty()) return d;
   std::string text;
@@ -86,14 +93,18 @@ TEST(Table, ReductionsInEveryLayout) {
   } cases[] = {{{3, 5, 34}, {0}}, {{3, 5, 34}, {1}}, {{3, 5, 34}, {2}}, {{3, 5, 34}, {0, 1}}, {{3, 5, 34}, {0, 2}}, {{3, 5, 34}, {1, 2}}, {{3, 5, 34}, {0, 1, 2}}, {{2, 4, 3, 5}, {1, 3}}};
   std::vector<std::function<std::string()>> jobs;
   std::uint32_t seed = 0;
-  for (const auto& c : cases)
+  int number = 0;
+  for (const auto& c : cases) {
+    ++number;
     for (int d = 0; d < kDtypeCount; ++d)
       for (int layout = 0; layout < 7; ++layout) {
         ++seed;
-        if (!test_all() && layout != 0 && seed % 6 != 0) continue;
+        // Every other dtype for each choice of axes, float32 for all; of the layouts, one in six.
+        if (!test_all() && ((static_cast<Dtype>(d) != Dtype::float32 && (d + number) % 2 != 0) || (layout != 0 && seed % 6 != 0))) continue;
         const bool levels = test_all() || seed % 8 == 0;
         jobs.push_back([=] { return check(static_cast<Dtype>(d), c.shape, c.axes, layout, seed, levels); });
       }
+  }
   run_jobs(std::move(jobs));
 }
 

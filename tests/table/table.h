@@ -46,6 +46,7 @@ Input operand(Form f, int length, int number, Dtype t, std::uint32_t seed, doubl
 struct Ways {
   bool unfused = false, levels = false;
   double tolerance = 0;
+  std::vector<char> rounded = {};  // outputs that are not compared with the reference, one flag an output; empty: none
 };
 std::string disagreement(const Graph& g, std::span<const Input> inputs, const Ways& ways, std::vector<Tensor> regular = {});
 

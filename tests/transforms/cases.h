@@ -21,8 +21,6 @@ inline const GraphCase kGraphCases[] = {
     {"random_bits_2d_keys", "graph g(%0: uint32[3,2]) { %1 = random_bits %0 {width=2} : uint16[3,5] return %1 }"},
     {"astype", R"(graph g(%0: float64[4]) { %1 = astype %0 {dtype=int32} : int32[4] %2 = astype %1 {dtype=float64} : float64[4]
        %3 = multiply %0, %2 : float64[4] return %3, %1 })"},
-    {"astype_complex", R"(graph g(%0: float64[4]) { %1 = astype %0 {dtype=complex64} : complex64[4] %2 = multiply %1, %1 : complex64[4]
-       %3 = astype %2 {dtype=float64} : float64[4] %4 = multiply %3, %0 : float64[4] return %4 })"},
     {"copy", "graph g(%0: float64[3], %1: float64[]) { %2 = copy %0 : float64[3] %3 = copy %1 : float64[2,3] %4 = exp %3 : float64[2,3] return %2, %4 }"},
     {"reshape", "graph g(%0: float64[2,3]) { %1 = reshape %0 {shape=3,2} : float64[3,2] %2 = exp %1 : float64[3,2] return %2 }"},
     {"transpose", "graph g(%0: float64[2,3,4]) { %1 = transpose %0 {axes=2,0,1} : float64[4,2,3] %2 = exp %1 : float64[4,2,3] return %2 }"},

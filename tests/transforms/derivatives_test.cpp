@@ -217,6 +217,8 @@ TEST(HardCases, Complex) {
       "graph g(%0: complex64[2]) { %1 = prod %0 {dtype=complex64 axes=0} : complex64[] %2 = negative %1 : complex64[] %3 = real %2 : float32[] return %3 }",
       R"(graph g(%0: complex64[2]) { %1 = reshape %0 {shape=1,2} : complex64[1,2] %2 = reshape %0 {shape=2,1} : complex64[2,1]
          %3 = matmul %2, %1 : complex64[2,2] %4 = imag %3 : float32[2,2] return %4 })",
+      R"(graph g(%0: complex64[2]) { %1 = astype %0 {dtype=float32} : float32[2] %2 = astype %1 {dtype=complex64} : complex64[2]
+         %3 = multiply %2, %0 : complex64[2] %4 = sum %3 {dtype=complex64 axes=0} : complex64[] %5 = real %4 : float32[] return %5 })",
   };
   std::mt19937 random(1);
   for (const char* text : losses) {

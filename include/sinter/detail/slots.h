@@ -102,7 +102,7 @@ class Parameter final : public Slot {
     bytes = sizeof(Bare);
     type = tag_of<Bare>();
     state = is_state_parameter;
-    owned = !std::is_reference_v<P>;
+    owned = !std::is_reference_v<P> && !is_view;
     plain = std::same_as<P, const Array&>;
     in_place = traced_in_place;
     copyable = can_copy;

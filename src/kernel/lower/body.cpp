@@ -19,14 +19,13 @@ const Shape& space_of(const graph::Graph& g, const graph::Group& group) {
 Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of, Builder& b, Nest& nest)
     : g_(g), group_(group), layout_of_(layout_of), b_(b), nest_(nest), space_(space_of(g, group)) {
   std::size_t rank = space_.size();
-  auto is_member = [&](Id id) { return std::binary_search(group.members.begin(), group.members.end(), id) && graph::is_pointwise(g[id].op); };
+  auto is_member = [&](Id id) { return std::binary_search(group.members.begin(), group.members.end(), id) && graph::is_pointwise(g[id]); };
   for (Id id : group.members) {
     const Node& n = g[id];
     for (std::size_t i = 0; i < n.in.size(); ++i) {
       Id u = n.in[i];
       const Node& operand = g[u];
-      bool elsewhere = n.op == Op::Take || n.op == Op::RandomBits || (n.op == Op::TakeAlong && i == 0);
-      if (!elsewhere) {
+      if (!graph::is_read_elsewhere(n.op, i)) {
         if (operand.op == Op::Constant && operand.attrs.size() == 1) {
           if (!values_.contains(u)) {
             values_[u] = b_.scalar(operand.type.dtype);
@@ -78,7 +77,7 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     }
   }
   for (Id id : group.outputs)
-    if (graph::is_pointwise(g[id].op)) {
+    if (graph::is_pointwise(g[id])) {
       std::size_t access = nest.add(layout_of(id).strides);
       stores_.push_back({id, add_buffer(id, true), access});
     }
@@ -112,7 +111,7 @@ void Body::count_live() {
 // Measured on an x86-64-v4 machine: out of cache, a body of up to 20 instructions gains nothing from more vectors in flight; a chain of
 // functions runs three times as fast with four. Code generation takes twice as long with four as with one.
 int Body::unroll() const {
-  constexpr int kLight = 20, kMedium = 60, kManyOperations = 400, kManyValues = 64;
+  constexpr int kLight = 20, kMedium = 30, kManyOperations = 400, kManyValues = 64;
   int n = cost <= kLight ? 1 : cost <= kMedium ? 2 : 4;
   while (n > 1 && (computes_ > kManyOperations || live_ > kManyValues)) n /= 2;
   return n;
@@ -154,7 +153,7 @@ Ref Body::value(Id id) {
 
 void Body::emit() {
   for (Id id : group_.members)
-    if (!graph::is_pointwise(g_[id].op)) value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
+    if (!graph::is_pointwise(g_[id])) value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
     else if (g_[id].op != Op::Constant) values_[id] = compute(id);
   for (const Store& s : stores_) b_.store(s.buffer, nest_.index(b_, s.access), values_.at(s.id));
 }

@@ -148,7 +148,7 @@ class Reduction {
       : g_(g), group_(group), nest_(space_of(g, group), reduced_flags(g, group)), body_(g, group, layout_of, b_, nest_) {
     b_.kernel.name = name_of(g, group);
     for (Id id : group.members)
-      if (!graph::is_pointwise(g[id].op)) {
+      if (!graph::is_pointwise(g[id])) {
         Part p{id, fold_of(g[id].op), accumulator(g[id])};
         p.identity = b_.constant(p.accumulator, p.fold.identity(p.accumulator));
         parts_.push_back(p);
@@ -191,7 +191,7 @@ class Reduction {
   static std::vector<char> reduced_flags(const Graph& g, const Group& group) {
     std::vector<char> flags(space_of(g, group).size(), 0);
     for (Id id : group.members)
-      if (!graph::is_pointwise(g[id].op))
+      if (!graph::is_pointwise(g[id]))
         for (std::size_t i = 1; i < g[id].attrs.size(); ++i) flags[static_cast<std::size_t>(g[id].attrs[i])] = 1;
     return flags;
   }
@@ -371,7 +371,7 @@ class Reduction {
 }  // namespace
 
 std::vector<Lowered> lower(const Graph& g, const Group& group, LayoutOf layout_of) {
-  bool reduces = std::any_of(group.members.begin(), group.members.end(), [&](Id id) { return !graph::is_pointwise(g[id].op); });
+  bool reduces = std::any_of(group.members.begin(), group.members.end(), [&](Id id) { return !graph::is_pointwise(g[id]); });
   if (reduces) return Reduction(g, group, layout_of).run();
   std::vector<Lowered> out;
   out.push_back(lower_pointwise(g, group, layout_of));

@@ -1,0 +1,116 @@
+// The allocator, the thread pool and the workers; lazy values under threads.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "engine/value.h"
+#include "runtime/buffer.h"
+#include "runtime/pool.h"
+#include "runtime/workers.h"
+#include "sinter/sinter.h"
+
+namespace {
+
+using namespace sinter;
+
+TEST(Buffer, AlignedWritableAndCounted) {
+  std::size_t before = runtime::active_memory();
+  for (std::size_t bytes : {0, 1, 63, 64, 65, 4096, 100'000, 3 << 20, 20'000'001}) {
+    runtime::BufferRef b = runtime::allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b.data()) % runtime::Buffer::kAlign, 0u);
+    EXPECT_EQ(b.bytes(), bytes);
+    EXPECT_EQ(runtime::active_memory(), before + bytes);
+    std::memset(b.data(), 1, bytes);
+  }
+  EXPECT_EQ(runtime::active_memory(), before);
+}
+
+TEST(Buffer, ReusesIdleMemoryOfTheSameSize) {
+  for (std::size_t bytes : {100u, 5u << 20}) {
+    void* first = runtime::allocate(bytes).data();
+    EXPECT_GE(runtime::cache_memory(), bytes);
+    EXPECT_EQ(runtime::allocate(bytes).data(), first);
+  }
+  runtime::release_cache();
+  EXPECT_EQ(runtime::cache_memory(), 0u);
+}
+
+TEST(Buffer, PeakFollowsAndResets) {
+  runtime::reset_peak_memory();
+  std::size_t before = runtime::peak_memory();
+  {
+    runtime::BufferRef a = runtime::allocate(1000), b = runtime::allocate(2000);
+    runtime::BufferRef c = a;
+    EXPECT_FALSE(a.unique());
+    EXPECT_TRUE(b.unique());
+  }
+  EXPECT_EQ(runtime::peak_memory(), before + 3000);
+  runtime::reset_peak_memory();
+  EXPECT_EQ(runtime::peak_memory(), before);
+}
+
+TEST(Buffer, TooLargeIsOutOfMemory) {
+  std::size_t active = runtime::active_memory();
+  EXPECT_THROW(runtime::allocate(std::size_t{1} << 60), OutOfMemory);
+  EXPECT_THROW(runtime::allocate(std::size_t{1} << 45), OutOfMemory);
+  EXPECT_EQ(runtime::active_memory(), active);
+}
+
+TEST(Buffer, ForeignMemoryIsReleasedByItsDeleterOnce) {
+  int released = 0, data = 7;
+  {
+    runtime::BufferRef b = runtime::adopt(&data, sizeof data, [&](void* p) { released += p == &data; });
+    runtime::BufferRef c = b;
+    EXPECT_FALSE(c.unique());
+  }
+  EXPECT_EQ(released, 1);
+}
+
+TEST(Pool, EveryIterationOnceWhateverTheGrain) {
+  for (std::int64_t n : {0, 1, 2, 7, 1000})
+    for (std::int64_t grain : {1, 3, 5000}) {
+      std::vector<std::atomic<int>> seen(static_cast<std::size_t>(n));
+      runtime::parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
+      });
+      for (auto& s : seen) EXPECT_EQ(s, 1);
+    }
+}
+
+TEST(Workers, RunAllOnTheirOwnStackAndPassExceptionsOn) {
+  std::atomic<int> runs{0};
+  runtime::run_on_workers(5, std::size_t{32} << 20, [&](std::int64_t) {
+    volatile char big[std::size_t{8} << 20];  // more than this thread's own limit would allow
+    big[0] = 1;
+    big[sizeof big - 1] = 1;
+    ++runs;
+  });
+  EXPECT_EQ(runs, 5);
+  EXPECT_THROW(runtime::run_on_workers(3, 1 << 20, [](std::int64_t i) { if (i == 1) throw ShapeError("one"); }), ShapeError);
+}
+
+TEST(Values, ThreadsThatEvaluateOneLazyArrayAgree) {
+  for (int round = 0; round < 50; ++round) {
+    Array x = arange(1000).astype(float32), y = exp(x * 0.001), left = y + x, right = y * left, both = left - right;
+    std::vector<float> expected = (exp(x * 0.001) + x - exp(x * 0.001) * (exp(x * 0.001) + x)).to_vector<float>();
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t, mine = t % 2 ? both : right, other = both] {
+        if (t % 2 == 0) mine.eval();
+        wrong += other.to_vector<float>() != expected;
+      });
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST(Values, AFailedEvaluationCanBeRepeated) {
+  Array key = random::key(1), broken = engine::make(ops::Op::RandomBits, {key}, {3}, uint32, Shape{4}), after = broken + key.astype(uint32).sum();
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(after.eval(), InternalError);
+  EXPECT_EQ(key.to_vector<unsigned>(), random::key(1).to_vector<unsigned>());
+}
+
+}  // namespace
