@@ -152,12 +152,13 @@ constexpr std::int64_t kMaxHostFill = 64;  // elements of a literal that are wri
 void fill(Value& v) {
   std::size_t bytes = static_cast<std::size_t>(size_of(v.dtype)), n = static_cast<std::size_t>(static_cast<std::int64_t>(v.shape.product()));
   v.buffer = runtime::allocate(bytes * n);
-  for (std::size_t i = 0; i < n; ++i) std::memcpy(static_cast<char*>(v.buffer.data()) + i * bytes, v.attrs.data(), bytes);
+  for (std::size_t i = 0; i < n; ++i)
+    std::memcpy(static_cast<char*>(v.buffer.data()) + i * bytes, &v.attrs[v.attrs.size() == 1 ? 0 : i], bytes);
   v.layout = {0, graph::row_major(v.shape)};
 }
 
 void run_value(Value& v) {
-  if (is_literal(v) && v.shape.product() <= kMaxHostFill) return fill(v);
+  if (v.op == Op::Constant && (v.attrs.size() > 1 || v.shape.product() <= kMaxHostFill)) return fill(v);
   // Operands leave the value, so that those which nobody else holds can give their memory to the result.
   Operands o(std::move(v.inputs));
   v.inputs.clear();
