@@ -8,6 +8,7 @@
 #include "engine/plan.h"
 #include "engine/prepare.h"
 #include "engine/replay.h"
+#include "engine/tape.h"
 #include "engine/trace.h"
 #include "engine/value.h"
 
@@ -167,10 +168,15 @@ void run_value(Value& v) {
     std::vector<std::uint64_t> constants;
     if (v.op == Op::Constant) constants = {static_cast<std::uint64_t>(v.attrs[0])};
     else if (has_own_constants(v.op)) constants = o.bits();
-    std::vector<int> owned(o.inputs.size(), 1);
+    OpenTape* tape = v.tape ? OpenTape::find(v.tape) : nullptr;
+    std::vector<int> owned(o.inputs.size(), tape ? 0 : 1);
     Array result = plan->run(o.inputs, owned, constants)[0];
     v.buffer = result.get()->buffer;
     v.layout = result.get()->layout;
+    if (tape) {
+      v.inputs = o.in_order();
+      tape->keep(Array(&v));
+    }
   } catch (...) {
     v.inputs = o.in_order();
     throw;

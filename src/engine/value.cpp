@@ -69,6 +69,7 @@ Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shap
     check_operand(a, name);
     const Value& in = *a.get();
     v->symbolic = v->symbolic || in.symbolic;
+    v->tape = std::max(v->tape, in.tape);
     if (in.state.load(std::memory_order_relaxed) != State::ready) v->depth = std::max(v->depth, in.depth + 1);
   }
   v->inputs = std::move(inputs);

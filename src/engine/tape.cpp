@@ -1,0 +1,316 @@
+// Tape: one application of a function transform. Layer: engine.
+//
+// The function runs on stand-ins. What its results are in terms of them is then captured as a graph, the transform makes another graph of
+// it, and that graph's nodes become values again, over the arrays that the stand-ins stood for. So transforms nest: what an inner one
+// leaves behind is ordinary values, which an outer one, or compile(), captures in turn.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "engine/tape.h"
+#include "engine/trace.h"
+#include "engine/tracing.h"
+#include "graph/build.h"
+#include "sinter/functions.h"
+#include "sinter/transforms.h"
+#include "transforms/transforms.h"
+
+namespace sinter::engine {
+namespace {
+
+std::atomic<std::uint64_t> next_tape{1};
+thread_local constinit OpenTape* innermost = nullptr;
+
+}  // namespace
+
+OpenTape::OpenTape() : id(next_tape.fetch_add(1, std::memory_order_relaxed)), outer_(innermost) { innermost = this; }
+OpenTape::~OpenTape() {
+  innermost = outer_;
+  for (const Array& a : evaluated_) a.get()->inputs.clear();
+}
+OpenTape* OpenTape::find(std::uint64_t id) {
+  for (OpenTape* t = innermost; t; t = t->outer_)
+    if (t->id == id) return t;
+  return nullptr;
+}
+bool tape_is_open() { return innermost != nullptr; }
+
+}  // namespace sinter::engine
+
+namespace sinter::detail {
+
+using engine::OpenTape;
+using graph::Graph;
+using graph::Id;
+using ops::Op;
+
+// Inputs 0 to n - 1 of the graph are the variables; then come other arrays that were used.
+struct Recording {
+  const char* what;
+  std::size_t variables = 0;
+  Graph graph;
+  std::vector<Array> bindings;  // of the inputs
+  std::vector<Id> outputs;
+};
+
+struct Tape::State {
+  const char* what;
+  OpenTape open;
+  std::vector<Array> originals, variables;
+  std::vector<BatchAxis> axes;  // of elements()
+  std::int64_t batch = -1;
+  // Under vmap outside of compile(), placeholders need a trace of their own; it may use any array.
+  Callee callee;
+  std::unique_ptr<engine::Trace> trace;
+  std::unique_ptr<engine::TraceScope> scope;
+
+  explicit State(const char* w) : what(w) {}
+};
+
+namespace {
+
+class Capture {
+ public:
+  Capture(std::uint64_t tape, std::span<const Array> variables, std::span<const Array> originals, const char* what) : tape_(tape), what_(what) {
+    c_.what = what;
+    c_.variables = variables.size();
+    for (std::size_t i = 0; i < variables.size(); ++i) ids_[variables[i].get()] = input(*variables[i].get(), originals[i]);
+  }
+  Recording run(std::span<const Array> outputs) {
+    for (const Array& a : outputs) c_.outputs.push_back(capture(a));
+    c_.graph.set_outputs(c_.outputs);
+    return std::move(c_);
+  }
+
+ private:
+  Id input(const Value& v, const Array& binding) {
+    c_.bindings.push_back(binding);
+    return c_.graph.add({Op::Input, {}, {static_cast<std::int64_t>(c_.bindings.size() - 1)}, {v.dtype, v.shape}});
+  }
+  bool known(const Array& a) {
+    const Value& v = engine::value_of(a, what_);
+    if (ids_.contains(&v)) return true;
+    if (v.op == Op::Constant && v.tape != tape_) ids_[&v] = c_.graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
+    else if (v.tape != tape_) ids_[&v] = input(v, a);
+    else if (v.inputs.empty()) throw Error(str(what_, ": a value was computed on another thread, or kept from an earlier call; got ", engine::describe(a), "; compute it inside the function"));
+    return v.tape != tape_ || v.op == Op::Constant;
+  }
+  Id capture(const Array& root) {
+    struct Frame {
+      const Value* value;
+      std::size_t next = 0;
+    };
+    std::vector<Frame> stack;
+    if (!known(root)) stack.push_back({root.get()});
+    while (!stack.empty()) {
+      Frame& f = stack.back();
+      if (f.next < f.value->inputs.size()) {
+        const Array& in = f.value->inputs[f.next++];
+        if (!known(in)) stack.push_back({in.get()});
+        continue;
+      }
+      std::vector<Id> in;
+      for (const Array& a : f.value->inputs) in.push_back(ids_.at(a.get()));
+      ids_[f.value] = c_.graph.add({f.value->op, std::move(in), f.value->attrs, {f.value->dtype, f.value->shape}});
+      stack.pop_back();
+    }
+    return ids_.at(root.get());
+  }
+
+  std::uint64_t tape_;
+  const char* what_;
+  Recording c_;
+  std::unordered_map<const Value*, Id> ids_;
+};
+
+// The graph's outputs as values over `bindings`.
+std::vector<Array> replay(const Graph& g, std::span<const Array> bindings) {
+  std::vector<char> needed(g.size(), 0);
+  for (Id id : g.outputs()) needed[id] = 1;
+  for (Id id = g.size(); id-- > 0;)
+    if (needed[id])
+      for (Id u : g[id].in) needed[u] = 1;
+  std::vector<Array> values(g.size());
+  for (Id id = 0; id < g.size(); ++id) {
+    if (!needed[id]) continue;
+    const graph::Node& n = g[id];
+    if (n.op == Op::Input) {
+      values[id] = bindings[static_cast<std::size_t>(n.attrs[0])];
+      continue;
+    }
+    std::vector<Array> in;
+    for (Id u : n.in) in.push_back(values[u]);
+    values[id] = engine::make(n.op, std::move(in), n.attrs, n.type.dtype, n.type.shape);
+  }
+  std::vector<Array> outputs;
+  for (Id id : g.outputs()) outputs.push_back(values[id]);
+  return outputs;
+}
+
+std::string kind_error(const char* what, const Array& a, std::size_t i) {
+  return str(what, ": only floating arrays have derivatives; got ", engine::describe(a), " as array ", i, " of the arguments; convert it with astype, or take the gradient of others");
+}
+
+}  // namespace
+
+Tape::Tape(const char* what) : state_(new State(what)) {}
+Tape::~Tape() = default;
+
+std::vector<Array> Tape::variables(std::span<const Array> arrays) {
+  State& s = *state_;
+  std::vector<Array> made;
+  for (const Array& a : arrays) {
+    Value& v = engine::operand_of(a, s.what);
+    if (!is_floating(v.dtype) && !is_complex(v.dtype)) throw DtypeError(kind_error(s.what, a, s.variables.size()));
+    Array variable;
+    if (v.symbolic) {
+      variable = engine::placeholder(a, s.variables.size(), v.trace);
+    } else {
+      engine::evaluate({&a, 1}, s.what);
+      variable = engine::make_ready(v.buffer, v.layout, v.dtype, v.shape);
+    }
+    variable.get()->tape = s.open.id;
+    s.originals.push_back(a);
+    s.variables.push_back(variable);
+    made.push_back(variable);
+  }
+  return made;
+}
+
+std::vector<Array> Tape::elements(std::span<const Array> arrays, std::span<const BatchAxis> axes) {
+  State& s = *state_;
+  std::uint64_t trace = engine::current_trace();
+  if (trace == 0) {
+    s.callee.constants = true;
+    s.callee.name = engine::intern_name(s.what);
+    s.trace = std::make_unique<engine::Trace>(s.callee, std::span<const Array>(), std::span<const bool>());
+    trace = s.trace->id;
+  }
+  std::vector<Array> made;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const Array& a = arrays[i];
+    const Value& v = engine::operand_of(a, s.what);
+    if (!axes[i]) {
+      made.push_back(a);
+      continue;
+    }
+    int rank = static_cast<int>(v.shape.size()), axis = *axes[i] < 0 ? *axes[i] + rank : *axes[i];
+    if (axis < 0 || axis >= rank) throw ShapeError(str(s.what, ": there is no such axis to map over; got axis ", *axes[i], " of ", engine::describe(a), "; choose another in_axes"));
+    std::int64_t n = v.shape[static_cast<std::size_t>(axis)];
+    if (s.batch >= 0 && s.batch != n) throw ShapeError(str(s.what, ": sizes of the mapped axes differ; got ", s.batch, " and ", n, "; map over axes of one size"));
+    s.batch = n;
+    Array element = engine::placeholder(a, s.variables.size(), trace);
+    element.get()->shape.erase(static_cast<std::size_t>(axis));
+    element.get()->tape = s.open.id;
+    s.originals.push_back(a);
+    s.variables.push_back(element);
+    s.axes.push_back(axis);
+    made.push_back(element);
+  }
+  if (s.batch < 0) throw ShapeError(str(s.what, ": there is nothing to map over; got no argument with an axis; give at least one array and its axis"));
+  if (s.trace) s.scope = std::make_unique<engine::TraceScope>(*s.trace);
+  return made;
+}
+
+std::shared_ptr<const Recording> Tape::record(std::span<const Array> outputs) {
+  State& s = *state_;
+  return std::make_shared<const Recording>(Capture(s.open.id, s.variables, s.originals, s.what).run(outputs));
+}
+
+namespace {
+
+// Adds an input for what the caller gives for `node`; checks its type.
+Id given(Graph& g, std::vector<Array>& bindings, const Array& a, Id node, const Recording& r, const char* role) {
+  const Value& v = engine::operand_of(a, r.what);
+  const graph::Type t = g[node].type;
+  if (!(v.shape == t.shape) || v.dtype != t.dtype)
+    throw ShapeError(str(r.what, ": a ", role, " does not fit; got ", engine::describe(a), " for ", name(t.dtype), t.shape, "; give one of the same shape and dtype"));
+  bindings.push_back(a);
+  return g.add({Op::Input, {}, {static_cast<std::int64_t>(bindings.size() - 1)}, t});
+}
+
+// The outputs, and the derivatives in the shapes of `like`, zeros where they are kKeep.
+Derivatives finish(Graph& g, const Recording& r, std::span<const Array> bindings, std::span<const Id> derivatives, std::span<const Id> like) {
+  std::vector<Id> all = r.outputs;
+  for (std::size_t i = 0; i < derivatives.size(); ++i) {
+    const graph::Type t = g[like[i]].type;
+    all.push_back(derivatives[i] != graph::kKeep ? derivatives[i] : graph::constant(g, t.dtype, 0, t.shape));
+  }
+  g.set_outputs(all);
+  std::vector<Array> values = replay(g, bindings);
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(r.outputs.size());
+  return {{values.begin(), middle}, {middle, values.end()}};
+}
+
+std::vector<Id> variables_of(const Recording& r) {
+  std::vector<Id> ids;
+  for (std::size_t i = 0; i < r.variables; ++i) ids.push_back(static_cast<Id>(i));
+  return ids;
+}
+
+}  // namespace
+
+Derivatives backward(const Recording& r, std::span<const Array> cotangents) {
+  if (cotangents.size() != r.outputs.size())
+    throw ShapeError(str(r.what, ": the cotangent has another number of arrays than the result; got ", cotangents.size(), " and ", r.outputs.size(), "; give one an array"));
+  Graph g = r.graph;
+  std::vector<Array> bindings = r.bindings;
+  std::vector<Id> given_ids, wrt = variables_of(r);
+  for (std::size_t i = 0; i < cotangents.size(); ++i)
+    given_ids.push_back(cotangents[i].valid() ? given(g, bindings, cotangents[i], r.outputs[i], r, "cotangent") : graph::kKeep);
+  std::vector<Id> gradients = transforms::pull_back(g, r.outputs, given_ids, wrt);
+  return finish(g, r, bindings, gradients, wrt);
+}
+
+Derivatives forward(const Recording& r, std::span<const Array> tangents) {
+  if (tangents.size() != r.variables)
+    throw ShapeError(str(r.what, ": there are other numbers of tangents and of arrays; got ", tangents.size(), " and ", r.variables, "; give one an array"));
+  Graph g = r.graph;
+  std::vector<Array> bindings = r.bindings;
+  std::vector<Id> along, wrt = variables_of(r);
+  for (std::size_t i = 0; i < tangents.size(); ++i) along.push_back(given(g, bindings, tangents[i], wrt[i], r, "tangent"));
+  std::vector<Id> moved = transforms::push_forward(g, wrt, along, r.outputs);
+  return finish(g, r, bindings, moved, r.outputs);
+}
+
+std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const BatchAxis> axes) {
+  State& s = *state_;
+  Recording c = Capture(s.open.id, s.variables, s.originals, s.what).run(outputs);
+  std::vector<std::int64_t> in_axes, out_axes, slots;
+  for (std::size_t i = 0; i < c.bindings.size(); ++i) {
+    in_axes.push_back(i < s.axes.size() ? *s.axes[i] : transforms::kNotBatched);
+    if (i < s.axes.size()) slots.push_back(static_cast<std::int64_t>(i));
+  }
+  std::vector<bool> depends = transforms::depends_on(c.graph, slots);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    int rank = outputs[i].ndim() + 1;
+    if (!axes[i]) {
+      if (depends[i]) throw ShapeError(str(s.what, ": a result differs between the elements of the batch; got no out_axes for ", engine::describe(outputs[i]), "; say along which axis they go"));
+      out_axes.push_back(transforms::kNotBatched);
+      continue;
+    }
+    int axis = *axes[i] < 0 ? *axes[i] + rank : *axes[i];
+    if (axis < 0 || axis >= rank) throw ShapeError(str(s.what, ": there is no such axis in a result; got axis ", *axes[i], " for ", engine::describe(outputs[i]), " of each element; choose another out_axes"));
+    out_axes.push_back(axis);
+  }
+  Graph g = transforms::vmap(c.graph, s.batch, in_axes, out_axes);
+  s.scope.reset();  // what follows is ordinary work again
+  s.trace.reset();
+  return replay(g, c.bindings);
+}
+
+std::vector<Array> cotangents_of_loss(std::span<const Array> outputs, const char* what) {
+  if (outputs.empty()) throw Error(str(what, ": the function must return its loss; got no array; return a scalar array first"));
+  const Value& v = engine::value_of(outputs[0], what);
+  if (!v.shape.empty()) throw ShapeError(str(what, ": the function must return a scalar; got ", engine::describe(outputs[0]), "; reduce it, for example with sum or mean"));
+  if (!is_floating(v.dtype)) throw DtypeError(str(what, ": the loss must be floating; got ", engine::describe(outputs[0]), "; convert it with astype"));
+  std::vector<Array> cotangents(outputs.size());
+  cotangents[0] = astype(1, v.dtype);
+  return cotangents;
+}
+
+void throw_axes_count(std::size_t axes, std::size_t arguments) {
+  throw ShapeError(str("vmap: in_axes do not match the arguments; got ", axes, " axes for ", arguments, " arguments; give one for each, or none at all"));
+}
+
+}  // namespace sinter::detail
