@@ -156,6 +156,8 @@ SINTER_API Array argmax(const Array& x, std::optional<int> axis = {}, bool keepd
 SINTER_API Array argmin(const Array& x, std::optional<int> axis = {}, bool keepdims = false);
 SINTER_API Array all(const Array& x, const Axes& axes = {}, bool keepdims = false);
 SINTER_API Array any(const Array& x, const Axes& axes = {}, bool keepdims = false);
+/// The Euclidean norm, sqrt(sum(x^2)); in float32 or wider, halves rounded once. Its gradient at a zero vector is 0.
+SINTER_API Array norm(const Array& x, const Axes& axes = {}, bool keepdims = false);
 /// log(sum(exp(x))), without overflow.
 SINTER_API Array logsumexp(const Array& x, const Axes& axes = {}, bool keepdims = false);
 /// exp(x) / sum(exp(x)) along axes, without overflow; and its logarithm. Halves compute in float32.

@@ -261,4 +261,54 @@ auto vmap(F&& f, std::vector<BatchAxis> in_axes = {}, BatchAxis out_axis = 0) {
   return detail::Batched<D, detail::signature_of<D>>(std::forward<F>(f), std::move(in_axes), out_axis);
 }
 
+namespace detail {
+
+// Rows of the identity, each in the shape of `like`.
+SINTER_API Array basis_of(const Array& like);
+// (n, A...) -> (A..., B...), where n counts the elements of shape B.
+SINTER_API Array columns_last(const Array& jacobian, const Shape& outputs, const Shape& inputs);
+
+template <class F, bool Forward>
+class Jacobian {
+ public:
+  explicit Jacobian(F f) : f_(std::move(f)) {}
+  template <class... A>
+  Array operator()(const Array& x, const A&... rest) const {
+    auto of_x = [&](const Array& v) -> Array { return apply_to(f_, v, rest...); };
+    if constexpr (Forward) {
+      auto along = [&](const Array& tangent) { return jvp(of_x, std::tuple(x), std::tuple(tangent)).second; };
+      Array j = vmap(along)(basis_of(x));
+      Shape out(std::vector<Dim>(j.shape().begin() + 1, j.shape().end()));
+      return columns_last(j, out, x.shape());
+    } else {
+      auto [y, pullback] = vjp(of_x, x);
+      Shape shape = y.shape();
+      for (const Dim& d : x.shape()) shape.push_back(d);
+      return vmap(pullback)(basis_of(y)).reshape(shape);
+    }
+  }
+
+ private:
+  [[no_unique_address]] mutable F f_;
+};
+
+}  // namespace detail
+
+/// The Jacobian of f's result (one array) with respect to its first argument (one array), of shape result + argument: a row for each element
+/// of the result, by reverse mode. Best where results are few.
+template <Compile F>
+auto jacrev(F&& f) {
+  return detail::Jacobian<std::decay_t<F>, false>(std::forward<F>(f));
+}
+/// The same, a column for each element of the argument, by forward mode. Best where arguments are few.
+template <Compile F>
+auto jacfwd(F&& f) {
+  return detail::Jacobian<std::decay_t<F>, true>(std::forward<F>(f));
+}
+/// Second derivatives of a scalar function of its first argument (one array), of shape argument + argument.
+template <Compile F>
+auto hessian(F&& f) {
+  return jacfwd(grad(std::forward<F>(f)));
+}
+
 }  // namespace sinter

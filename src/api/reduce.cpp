@@ -129,6 +129,13 @@ struct Shifted {
 
 }  // namespace
 
+Array norm(const Array& operand, const Axes& axes, bool keepdims) {
+  const Array x = engine::cast(operand, computing(engine::operand_of(operand, "norm").dtype));
+  const Array squares = sum(square(x), axes, keepdims), zero = equal(squares, 0);
+  // Where the sum is 0, sqrt is not asked, for its slope there is infinite.
+  return engine::cast(where(zero, 0, sqrt(where(zero, 1, squares))), at_least_float(operand.dtype()));
+}
+
 Array logsumexp(const Array& operand, const Axes& axes, bool keepdims) {
   const Shifted s("logsumexp", operand, axes);
   const Array top = where(isfinite(s.top), s.top, 0);

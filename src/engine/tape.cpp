@@ -309,6 +309,17 @@ std::vector<Array> cotangents_of_loss(std::span<const Array> outputs, const char
   return cotangents;
 }
 
+Array basis_of(const Array& like) {
+  Shape shape{like.size()};
+  for (const Dim& d : like.shape()) shape.push_back(d);
+  return eye(like.size(), like.size(), 0, like.dtype()).reshape(shape);
+}
+Array columns_last(const Array& jacobian, const Shape& outputs, const Shape& inputs) {
+  Shape shape = outputs;
+  for (const Dim& d : inputs) shape.push_back(d);
+  return jacobian.reshape({inputs.product(), outputs.product()}).T().reshape(shape);
+}
+
 void throw_axes_count(std::size_t axes, std::size_t arguments) {
   throw ShapeError(str("vmap: in_axes do not match the arguments; got ", axes, " axes for ", arguments, " arguments; give one for each, or none at all"));
 }

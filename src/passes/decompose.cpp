@@ -77,6 +77,7 @@ graph::Graph decompose(const graph::Graph& source, FunctionRef<bool(Dtype)> has_
       case Op::ArgMin: return arg_extreme(g, n.in[0], n);
       case Op::Matmul: return matmul(g, n.in[0], n.in[1], n, has_product);
       case Op::AddMM: return addmm(g, n, has_product);
+      case Op::StopGradient: return n.in[0];
       default: return graph::kKeep;
     }
   });

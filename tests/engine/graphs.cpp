@@ -149,6 +149,41 @@ const Case kCases[] = {
        %2 = take_along_axis %0, %1 {axis=1} : float32[7,3]
        return %2
      })"},
+    {"scatter_add", R"(graph g(%0: float32[7,5], %1: int32[9,5], %2: float32[9,5]) {
+       %3 = scatter_add %0, %1, %2 {axis=0} : float32[7,5]
+       %4 = exp %3 : float32[7,5]
+       return %3, %4
+     })"},
+    {"scatter_add_inner", R"(graph g(%0: float64[3,70,5], %1: int8[3,4,5], %2: float64[3,4,5]) {
+       %3 = scatter_add %0, %1, %2 {axis=1} : float64[3,70,5]
+       return %3
+     })"},
+    {"scatter_add_flat", R"(graph g(%0: float16[6], %1: uint64[40], %2: float16[40]) {
+       %3 = scatter_add %0, %1, %2 {axis=0} : float16[6]
+       return %3
+     })"},
+    {"scatter_add_wide", R"(graph g(%0: int16[4,2100], %1: int64[3,1], %2: int16[3,2100]) {
+       %3 = broadcast_to %1 {shape=3,2100} : int64[3,2100]
+       %4 = scatter_add %0, %3, %2 {axis=0} : int16[4,2100]
+       return %4
+     })"},
+    {"scatter_add_literals", R"(graph g(%0: uint8[3,4]) {
+       %1 = constant {bits=0} : complex64[3,5]
+       %2 = constant {bits=1} : complex64[3,4]
+       %3 = scatter_add %1, %0, %2 {axis=1} : complex64[3,5]
+       %4 = constant {bits=1} : int32[3,4]
+       %5 = scatter_add %1, %4, %2 {axis=1} : complex64[3,5]
+       return %3, %5
+     })"},
+    {"scatter_add_empty", R"(graph g(%0: float32[3,0], %1: int32[2,0], %2: float32[2,0], %3: float32[3], %4: int32[0], %5: float32[0]) {
+       %6 = scatter_add %0, %1, %2 {axis=0} : float32[3,0]
+       %7 = scatter_add %3, %4, %5 {axis=0} : float32[3]
+       return %6, %7
+     })"},
+    {"scatter_add_bool", R"(graph g(%0: bool[5], %1: int32[9], %2: bool[9]) {
+       %3 = scatter_add %0, %1, %2 {axis=0} : bool[5]
+       return %3
+     })"},
     {"arange", R"(graph g(%0: float32[], %1: float32[]) {
        %2 = arange %0, %1 {axis=0} : float32[21]
        %3 = arange %0, %1 {axis=1} : float32[3,21]
@@ -158,6 +193,11 @@ const Case kCases[] = {
     {"random_bits", R"(graph g(%0: uint32[2]) {
        %1 = random_bits %0 {width=4} : uint32[5,5]
        %2 = random_bits %0 {width=2} : uint16[7]
+       return %1, %2
+     })"},
+    {"random_bits_of_keys", R"(graph g(%0: uint32[3,2,2]) {
+       %1 = random_bits %0 {width=4} : uint32[3,2,5]
+       %2 = random_bits %0 {width=1} : uint8[3,2,7,3]
        return %1, %2
      })"},
     {"matmul", R"(graph g(%0: float32[5,7], %1: float32[7,9]) {

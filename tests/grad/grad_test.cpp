@@ -200,6 +200,37 @@ TEST(Vmap, WithGradAndCompile) {
   expect_near(grad(total)(w), values(sum(g, 0)), 1e-4f);
 }
 
+TEST(Jacobian, RowsColumnsAndSecondDerivatives) {
+  auto g = [](const Array& x, const Array& a) { return matmul(a, sin(x)); };
+  Array a = random::normal({2, 3}, float32, 0, 1, random::key(2)), x({0.1f, 0.2f, 0.3f});
+  std::vector<float> expected;
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 3; ++j) expected.push_back(values(a)[static_cast<std::size_t>(i * 3 + j)] * std::cos(values(x)[static_cast<std::size_t>(j)]));
+  Array rows = jacrev(g)(x, a), columns = jacfwd(g)(x, a);
+  EXPECT_EQ(rows.shape(), (Shape{2, 3}));
+  EXPECT_EQ(columns.shape(), (Shape{2, 3}));
+  expect_near(rows, expected);
+  expect_near(columns, expected);
+  expect_near(compile(jacrev(g))(x, a), expected);
+  Array h = hessian([](const Array& v) { return sum(v * v * v) + prod(v); })(Array({1.f, 2.f, 3.f}));
+  expect_near(h, {6, 3, 2, 3, 12, 1, 2, 1, 18});
+}
+
+TEST(StopGradient, IsAConstant) {
+  auto f = [](const Array& x) { return sum(x * stop_gradient(x)); };
+  expect_near(grad(f)(Array({1.f, 2.f})), {1, 2});
+  expect_near(compile(grad(f))(Array({1.f, 2.f})), {1, 2});
+  expect_near(compile([](const Array& x) { return stop_gradient(x) + 1; })(Array({1.f, 2.f})), {2, 3});
+}
+
+TEST(Norm, HasAGradientAtZero) {
+  auto f = [](const Array& x) { return norm(x); };
+  EXPECT_FLOAT_EQ(value(f(Array({3.f, 4.f}))), 5);
+  expect_near(grad(f)(Array({3.f, 4.f})), {0.6f, 0.8f});
+  expect_near(grad(f)(zeros({3})), {0, 0, 0});
+  expect_near(norm(Array({{3.f, 4.f}, {5.f, 12.f}}), 1), {5, 13});
+}
+
 TEST(Errors, NameWhatIsWrong) {
   struct Case {
     std::function<void()> f;

@@ -137,7 +137,10 @@ TEST(GraphVerify, RejectsEachBrokenRule) {
       {"matmul %1, %1 : int32[3]", "two at least"},
       {"constant {bits=1,2} : float32[3]", "the elements do not fill the shape"},
       {"arange %0, %0 {axis=0} : float32[3]", "operands are not 0-d"},
-      {"random_bits %1 {width=4} : uint32[3]", "the key is not of shape (2)"},
+      {"random_bits %1 {width=4} : uint32[3]", "a key is not two words"},
+      {"scatter_add %1, %1, %0 {axis=0} : int32[3]", "indices and updates of different shapes"},
+      {"scatter_add %0, %1, %1 {axis=0} : float32[2,3]", "another number of axes"},
+      {"scatter_add %0, %0, %0 {axis=0} : float32[2,3]", "indices are not integers"},
       {"input {slot=5} : float32[3]", "the slots of inputs are not 0, 1, ..."},
   };
   for (const auto& [statement, rule] : cases) {

@@ -1,0 +1,130 @@
+// Random graphs through the transforms: derivatives against differences and each other, batches against a loop, and gradients by every
+// path bit for bit. SINTER_FUZZ_SECONDS sets the time of each test, SINTER_FUZZ_SEED the first seed.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "fuzz/random_graph.h"
+#include "support/derivatives.h"
+
+namespace {
+
+using namespace sinter;
+using namespace sinter::tests;
+using ops::Op;
+
+double number(const char* variable, double otherwise) {
+  const char* text = std::getenv(variable);
+  return text && *text ? std::atof(text) : otherwise;
+}
+
+// Calls f(seed) until the time is over; it returns what is wrong, and the graph.
+void for_each_seed(FunctionRef<std::string(std::uint32_t)> f) {
+  const double seconds = number("SINTER_FUZZ_SECONDS", 5);
+  auto seed = static_cast<std::uint32_t>(number("SINTER_FUZZ_SEED", 1));
+  const auto start = std::chrono::steady_clock::now();
+  for (; std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds; ++seed) {
+    std::string wrong;
+    try {
+      wrong = f(seed);
+    } catch (const std::exception& e) {
+      wrong = e.what();
+    }
+    if (!wrong.empty()) FAIL() << "seed " << seed << ": " << wrong;
+  }
+  std::printf("next seed %u\n", seed);
+}
+
+Graph draw(std::uint32_t seed) { return fuzz::random_graph(seed, 5 + static_cast<int>(seed % 16)); }
+
+bool has_complex(const Graph& g) {
+  for (graph::Id id = 0; id < g.size(); ++id)
+    if (is_complex(g[id].type.dtype)) return true;
+  return false;
+}
+
+// The same operations in float64, in which differences are good derivatives; without stop_gradient, which they do not know.
+Graph in_float64(const Graph& g) {
+  auto wide = [](Dtype t) { return is_floating(t) ? Dtype::float64 : t; };
+  return graph::rewrite(g, [&](Graph& out, const graph::Node& n) {
+    if (n.op == Op::StopGradient) return n.in[0];
+    graph::Node m = n;
+    m.type.dtype = wide(n.type.dtype);
+    if (n.op == Op::Constant) {
+      std::vector<std::uint64_t> from(n.attrs.begin(), n.attrs.end()), to(from.size());
+      ops::convert_elements(n.type.dtype, m.type.dtype, from, to);
+      m.attrs.assign(to.begin(), to.end());
+    }
+    if (n.op == Op::Cast || ops::info(n.op).kind == ops::OpKind::Reduce) m.attrs[0] = static_cast<std::int64_t>(wide(static_cast<Dtype>(n.attrs[0])));
+    return out.add(std::move(m));
+  });
+}
+
+// Whether every value on the way is finite: elsewhere a derivative may be anything.
+bool is_finite(const Graph& g, std::span<const Tensor> inputs) {
+  Graph all = g;
+  std::vector<graph::Id> ids;
+  for (graph::Id id = 0; id < g.size(); ++id)
+    if (is_floating(g[id].type.dtype)) ids.push_back(id);
+  all.set_outputs(ids);
+  for (const Tensor& t : graph::interpret(all, inputs))
+    for (double v : numbers(t))
+      if (!(std::fabs(v) < 1e6) || (v != 0 && std::fabs(v) < 1e-12)) return false;
+  return true;
+}
+
+TEST(FuzzTransforms, Derivatives) {
+  int compared = 0;
+  for_each_seed([&](std::uint32_t seed) -> std::string {
+    Graph g = draw(seed);
+    if (has_complex(g)) return "";
+    g = in_float64(g);
+    graph::verify(g);
+    const Slots wrt = floating_slots(g);
+    const std::vector<Tensor> inputs = random_inputs(g, seed);
+    if (wrt.empty() || !is_finite(g, inputs)) return "";
+    const std::string wrong = derivative_error(g, inputs, wrt, seed, &compared);
+    return wrong.empty() ? "" : wrong + "\n" + graph::print(g);
+  });
+  std::printf("%d derivatives compared\n", compared);
+}
+
+TEST(FuzzTransforms, Batches) {
+  for_each_seed([](std::uint32_t seed) -> std::string {
+    const Graph g = draw(seed);
+    std::mt19937 random(seed);
+    Slots in, batched, out;
+    for (const graph::Type& t : input_types(g)) {
+      const bool on = random() % 3 != 0;
+      if (on) batched.push_back(static_cast<std::int64_t>(in.size()));
+      in.push_back(on ? static_cast<std::int64_t>(random() % (t.shape.size() + 1)) : transforms::kNotBatched);
+    }
+    const std::vector<bool> varies = transforms::depends_on(g, batched);
+    for (std::size_t i = 0; i < varies.size(); ++i)
+      out.push_back(varies[i] ? static_cast<std::int64_t>(random() % (g[g.outputs()[i]].type.shape.size() + 1)) : transforms::kNotBatched);
+    auto special = [&](const graph::Type& t) {
+      Graph one;
+      one.add({Op::Input, {}, {0}, t});
+      return graph::sample_inputs(one, static_cast<std::uint32_t>(random()))[0];
+    };
+    const std::string wrong = vmap_error(g, in, out, 1 + seed % 3, special);
+    return wrong.empty() ? "" : wrong + "\n" + graph::print(g);
+  });
+}
+
+TEST(FuzzTransforms, PathsOfGradientsAgree) {
+  for_each_seed([](std::uint32_t seed) -> std::string {
+    const Graph g = draw(seed);
+    Slots wrt;
+    const std::vector<graph::Type> types = input_types(g);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      if (is_floating(types[i].dtype) || is_complex(types[i].dtype)) wrt.push_back(static_cast<std::int64_t>(i));
+    const Graph backward = transforms::vjp(g, wrt);
+    graph::verify(backward);
+    const std::string wrong = fuzz::disagreement(backward, seed);
+    return wrong.empty() ? "" : wrong + "\n" + graph::print(fuzz::shrink(backward, seed));
+  });
+}
+
+}  // namespace
