@@ -168,8 +168,8 @@ const Case kCases[] = {
        return %4
      })"},
     {"scatter_add_literals", R"(graph g(%0: uint8[3,4]) {
-       %1 = constant {bits=0} : complex64[3,5]
-       %2 = constant {bits=1} : complex64[3,4]
+       %1 = constant {bits=(0,0)} : complex64[3,5]
+       %2 = constant {bits=(1,2)} : complex64[3,4]
        %3 = scatter_add %1, %0, %2 {axis=1} : complex64[3,5]
        %4 = constant {bits=1} : int32[3,4]
        %5 = scatter_add %1, %4, %2 {axis=1} : complex64[3,5]
