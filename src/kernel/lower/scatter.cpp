@@ -10,7 +10,7 @@ using graph::Node;
 using ops::Op;
 
 constexpr Dtype i64 = Dtype::int64;
-constexpr std::int64_t kColumns = 1024;  // of a task
+constexpr std::int64_t kColumns = 128;  // of a task: few, for there may be no other axis to share the work along
 constexpr int kUnroll = 2;
 
 // What changes nothing when added: -0, for floats.
