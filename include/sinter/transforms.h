@@ -1,7 +1,7 @@
 // Function transforms: grad, value_and_grad, vjp, jvp, vmap. See docs/TRANSFORMS.md.
 //
-// A transform is a callable like the function it is made from, so transforms nest, in each other and with compile(). Under grad, vjp and jvp
-// the function may look at values (loops until convergence, printing), unless it is being compiled; under vmap it may not.
+// A transform is a callable like the function it is made from, so transforms nest, in each other and with compile(). Under grad, vjp and
+// jvp the function may look at values (loops until convergence, printing), unless it is being compiled; under vmap it may not.
 #pragma once
 #include <array>
 #include <optional>
@@ -53,8 +53,10 @@ SINTER_API std::vector<Array> cotangents_of_loss(std::span<const Array> outputs,
 
 template <class F, class... A>
 decltype(auto) apply_to(F& f, A&&... a) {
-  if constexpr (std::is_member_pointer_v<F>) return std::invoke(f, static_cast<A&&>(a)...);
-  else return f(static_cast<A&&>(a)...);
+  if constexpr (std::is_member_pointer_v<F>)
+    return std::invoke(f, static_cast<A&&>(a)...);
+  else
+    return f(static_cast<A&&>(a)...);
 }
 
 // Runs f with variables in the place of arguments N; hands over its result.
@@ -64,8 +66,10 @@ struct WithVariables {
   static auto run(Tape& tape, F& f, const A&... args) {
     static_assert(((N < sizeof...(A)) && ...), "sinter: this transform names an argument that the function does not have");
     auto stand_in = [&]<std::size_t I, class T>(std::integral_constant<std::size_t, I>, const T& arg) -> T {
-      if constexpr (((I == N) || ...)) return tree_unflatten(arg, std::span<const Array>(tape.variables(tree_flatten(arg))));
-      else return arg;
+      if constexpr (((I == N) || ...))
+        return tree_unflatten(arg, std::span<const Array>(tape.variables(tree_flatten(arg))));
+      else
+        return arg;
     };
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       std::tuple<A...> all{stand_in(std::integral_constant<std::size_t, I>(), args)...};  // braces: left to right
@@ -84,8 +88,10 @@ struct WithVariables {
       return tree;
     };
     std::tuple<std::remove_cvref_t<std::tuple_element_t<N, decltype(all)>>...> made{take(std::integral_constant<std::size_t, N>())...};
-    if constexpr (sizeof...(N) == 1) return std::get<0>(std::move(made));
-    else return made;
+    if constexpr (sizeof...(N) == 1)
+      return std::get<0>(std::move(made));
+    else
+      return made;
   }
 };
 
@@ -113,8 +119,10 @@ class GradientCall {
   explicit GradientCall(F f) : gradient_(std::move(f), Value ? "value_and_grad" : "grad") {}
   template <class... A>
   auto operator()(const A&... args) const {
-    if constexpr (Value) return gradient_.both(args...);
-    else return gradient_.both(args...).second;
+    if constexpr (Value)
+      return gradient_.both(args...);
+    else
+      return gradient_.both(args...).second;
   }
 
  private:
@@ -127,8 +135,10 @@ class GradientCall<F, Sig<R, P...>, Value, N...> {
  public:
   explicit GradientCall(F f) : gradient_(std::move(f), Value ? "value_and_grad" : "grad") {}
   auto operator()(const std::remove_cvref_t<P>&... args) const {
-    if constexpr (Value) return gradient_.both(args...);
-    else return gradient_.both(args...).second;
+    if constexpr (Value)
+      return gradient_.both(args...);
+    else
+      return gradient_.both(args...).second;
   }
 
  private:
@@ -137,8 +147,10 @@ class GradientCall<F, Sig<R, P...>, Value, N...> {
 template <bool Value, class F, std::size_t... N>
 auto make_gradient(F&& f) {
   using D = std::decay_t<F>;
-  if constexpr (sizeof...(N) == 0) return GradientCall<D, signature_of<D>, Value, 0>(std::forward<F>(f));
-  else return GradientCall<D, signature_of<D>, Value, N...>(std::forward<F>(f));
+  if constexpr (sizeof...(N) == 0)
+    return GradientCall<D, signature_of<D>, Value, 0>(std::forward<F>(f));
+  else
+    return GradientCall<D, signature_of<D>, Value, N...>(std::forward<F>(f));
 }
 
 template <class F, class S>
@@ -200,8 +212,8 @@ class Batched<F, Sig<R, P...>> : Batched<F, Generic> {
 }  // namespace detail
 
 /// The gradient of a function whose result is, or begins with, a floating scalar: of its first argument, or grad<0, 2>(f) of others (then a
-/// tuple). It has the type of the argument: a struct of arrays gives a struct of gradients. The result takes f's arguments. Throws ShapeError
-/// when the loss is no scalar, DtypeError for integer arrays.
+/// tuple). It has the type of the argument: a struct of arrays gives a struct of gradients. The result takes f's arguments. Throws
+/// ShapeError when the loss is no scalar, DtypeError for integer arrays.
 template <std::size_t... N, Compile F>
 auto grad(F&& f) {
   return detail::make_gradient<false, F, N...>(std::forward<F>(f));
@@ -216,7 +228,8 @@ auto value_and_grad(F&& f) {
 template <class R, class... A>
 class Pullback {
  public:
-  Pullback(std::shared_ptr<const detail::Recording> recording, std::tuple<A...> args) : recording_(std::move(recording)), args_(std::move(args)) {}
+  Pullback(std::shared_ptr<const detail::Recording> recording, std::tuple<A...> args)
+      : recording_(std::move(recording)), args_(std::move(args)) {}
   auto operator()(const R& cotangent) const {
     std::vector<Array> leaves = detail::backward(*recording_, tree_flatten(cotangent)).derivatives;
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -239,7 +252,8 @@ auto vjp(F&& f, const A&... args) {
   std::vector<Array> none(tree_flatten(recorded.second).size());
   detail::Derivatives d = detail::backward(*recorded.first, none);
   using R = std::remove_cvref_t<decltype(recorded.second)>;
-  return std::pair(tree_unflatten(recorded.second, std::span<const Array>(d.outputs)), Pullback<R, A...>(recorded.first, std::tuple<A...>(args...)));
+  return std::pair(tree_unflatten(recorded.second, std::span<const Array>(d.outputs)),
+                   Pullback<R, A...>(recorded.first, std::tuple<A...>(args...)));
 }
 /// std::pair(f(arguments...), its change along the tangents), both of the type of f's result: products of the Jacobian with tangents.
 template <Compile F, class... A>
@@ -249,7 +263,8 @@ auto jvp(F&& f, const std::tuple<A...>& arguments, const std::tuple<A...>& tange
     auto result = detail::WithVariables<I...>::run(tape, f, std::get<I>(arguments)...);
     std::vector<Array> along = tree_flatten(tangents);
     detail::Derivatives d = detail::forward(*tape.record(tree_flatten(result)), along);
-    return std::pair(tree_unflatten(result, std::span<const Array>(d.outputs)), tree_unflatten(result, std::span<const Array>(d.derivatives)));
+    return std::pair(tree_unflatten(result, std::span<const Array>(d.outputs)),
+                     tree_unflatten(result, std::span<const Array>(d.derivatives)));
   }(std::index_sequence_for<A...>());
 }
 
@@ -294,8 +309,8 @@ class Jacobian {
 
 }  // namespace detail
 
-/// The Jacobian of f's result (one array) with respect to its first argument (one array), of shape result + argument: a row for each element
-/// of the result, by reverse mode. Best where results are few.
+/// The Jacobian of f's result (one array) with respect to its first argument (one array), of shape result + argument: a row for each
+/// element of the result, by reverse mode. Best where results are few.
 template <Compile F>
 auto jacrev(F&& f) {
   return detail::Jacobian<std::decay_t<F>, false>(std::forward<F>(f));

@@ -3,11 +3,12 @@
 // The function runs on stand-ins. What its results are in terms of them is then captured as a graph, the transform makes another graph of
 // it, and that graph's nodes become values again, over the arrays that the stand-ins stood for. So transforms nest: what an inner one
 // leaves behind is ordinary values, which an outer one, or compile(), captures in turn.
+#include "engine/tape.h"
+
 #include <algorithm>
 #include <unordered_map>
 
 #include "base/check.h"
-#include "engine/tape.h"
 #include "engine/trace.h"
 #include "engine/tracing.h"
 #include "graph/build.h"
@@ -71,7 +72,8 @@ namespace {
 
 class Capture {
  public:
-  Capture(std::uint64_t tape, std::span<const Array> variables, std::span<const Array> originals, const char* what) : tape_(tape), what_(what) {
+  Capture(std::uint64_t tape, std::span<const Array> variables, std::span<const Array> originals, const char* what)
+      : tape_(tape), what_(what) {
     c_.what = what;
     c_.variables = variables.size();
     for (std::size_t i = 0; i < variables.size(); ++i) ids_[variables[i].get()] = input(*variables[i].get(), originals[i]);
@@ -90,9 +92,13 @@ class Capture {
   bool known(const Array& a) {
     const Value& v = engine::value_of(a, what_);
     if (ids_.contains(&v)) return true;
-    if (v.op == Op::Constant && v.tape != tape_) ids_[&v] = c_.graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
-    else if (v.tape != tape_) ids_[&v] = input(v, a);
-    else if (v.inputs.empty()) throw Error(str(what_, ": a value was computed on another thread, or kept from an earlier call; got ", engine::describe(a), "; compute it inside the function"));
+    if (v.op == Op::Constant && v.tape != tape_)
+      ids_[&v] = c_.graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
+    else if (v.tape != tape_)
+      ids_[&v] = input(v, a);
+    else if (v.inputs.empty())
+      throw Error(str(what_, ": a value was computed on another thread, or kept from an earlier call; got ", engine::describe(a),
+                      "; compute it inside the function"));
     return v.tape != tape_ || v.op == Op::Constant;
   }
   Id capture(const Array& root) {
@@ -148,7 +154,8 @@ std::vector<Array> replay(const Graph& g, std::span<const Array> bindings) {
 }
 
 std::string kind_error(const char* what, const Array& a, std::size_t i) {
-  return str(what, ": only floating arrays have derivatives; got ", engine::describe(a), " as array ", i, " of the arguments; convert it with astype, or take the gradient of others");
+  return str(what, ": only floating arrays have derivatives; got ", engine::describe(a), " as array ", i,
+             " of the arguments; convert it with astype, or take the gradient of others");
 }
 
 }  // namespace
@@ -195,9 +202,12 @@ std::vector<Array> Tape::elements(std::span<const Array> arrays, std::span<const
       continue;
     }
     int rank = static_cast<int>(v.shape.size()), axis = *axes[i] < 0 ? *axes[i] + rank : *axes[i];
-    if (axis < 0 || axis >= rank) throw ShapeError(str(s.what, ": there is no such axis to map over; got axis ", *axes[i], " of ", engine::describe(a), "; choose another in_axes"));
+    if (axis < 0 || axis >= rank)
+      throw ShapeError(
+          str(s.what, ": there is no such axis to map over; got axis ", *axes[i], " of ", engine::describe(a), "; choose another in_axes"));
     std::int64_t n = v.shape[static_cast<std::size_t>(axis)];
-    if (s.batch >= 0 && s.batch != n) throw ShapeError(str(s.what, ": sizes of the mapped axes differ; got ", s.batch, " and ", n, "; map over axes of one size"));
+    if (s.batch >= 0 && s.batch != n)
+      throw ShapeError(str(s.what, ": sizes of the mapped axes differ; got ", s.batch, " and ", n, "; map over axes of one size"));
     s.batch = n;
     Array element = engine::placeholder(a, s.variables.size(), trace);
     element.get()->shape.erase(static_cast<std::size_t>(axis));
@@ -207,7 +217,8 @@ std::vector<Array> Tape::elements(std::span<const Array> arrays, std::span<const
     s.axes.push_back(axis);
     made.push_back(element);
   }
-  if (s.batch < 0) throw ShapeError(str(s.what, ": there is nothing to map over; got no argument with an axis; give at least one array and its axis"));
+  if (s.batch < 0)
+    throw ShapeError(str(s.what, ": there is nothing to map over; got no argument with an axis; give at least one array and its axis"));
   if (s.trace) s.scope = std::make_unique<engine::TraceScope>(*s.trace);
   return made;
 }
@@ -224,13 +235,15 @@ Id given(Graph& g, std::vector<Array>& bindings, const Array& a, Id node, const 
   const Value& v = engine::operand_of(a, r.what);
   const graph::Type t = g[node].type;
   if (!(v.shape == t.shape) || v.dtype != t.dtype)
-    throw ShapeError(str(r.what, ": a ", role, " does not fit; got ", engine::describe(a), " for ", name(t.dtype), t.shape, "; give one of the same shape and dtype"));
+    throw ShapeError(str(r.what, ": a ", role, " does not fit; got ", engine::describe(a), " for ", name(t.dtype), t.shape,
+                         "; give one of the same shape and dtype"));
   bindings.push_back(a);
   return g.add({Op::Input, {}, {static_cast<std::int64_t>(bindings.size() - 1)}, t});
 }
 
 // The outputs, and the derivatives in the shapes of `like`, zeros where they are kKeep.
-Derivatives finish(Graph& g, const Recording& r, std::span<const Array> bindings, std::span<const Id> derivatives, std::span<const Id> like) {
+Derivatives finish(Graph& g, const Recording& r, std::span<const Array> bindings, std::span<const Id> derivatives,
+                   std::span<const Id> like) {
   std::vector<Id> all = r.outputs;
   for (std::size_t i = 0; i < derivatives.size(); ++i) {
     const graph::Type t = g[like[i]].type;
@@ -252,7 +265,8 @@ std::vector<Id> variables_of(const Recording& r) {
 
 Derivatives backward(const Recording& r, std::span<const Array> cotangents) {
   if (cotangents.size() != r.outputs.size())
-    throw ShapeError(str(r.what, ": the cotangent has another number of arrays than the result; got ", cotangents.size(), " and ", r.outputs.size(), "; give one an array"));
+    throw ShapeError(str(r.what, ": the cotangent has another number of arrays than the result; got ", cotangents.size(), " and ",
+                         r.outputs.size(), "; give one an array"));
   Graph g = r.graph;
   std::vector<Array> bindings = r.bindings;
   std::vector<Id> given_ids, wrt = variables_of(r);
@@ -264,7 +278,8 @@ Derivatives backward(const Recording& r, std::span<const Array> cotangents) {
 
 Derivatives forward(const Recording& r, std::span<const Array> tangents) {
   if (tangents.size() != r.variables)
-    throw ShapeError(str(r.what, ": there are other numbers of tangents and of arrays; got ", tangents.size(), " and ", r.variables, "; give one an array"));
+    throw ShapeError(str(r.what, ": there are other numbers of tangents and of arrays; got ", tangents.size(), " and ", r.variables,
+                         "; give one an array"));
   Graph g = r.graph;
   std::vector<Array> bindings = r.bindings;
   std::vector<Id> along, wrt = variables_of(r);
@@ -285,12 +300,16 @@ std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const B
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     int rank = outputs[i].ndim() + 1;
     if (!axes[i]) {
-      if (depends[i]) throw ShapeError(str(s.what, ": a result differs between the elements of the batch; got no out_axes for ", engine::describe(outputs[i]), "; say along which axis they go"));
+      if (depends[i])
+        throw ShapeError(str(s.what, ": a result differs between the elements of the batch; got no out_axes for ",
+                             engine::describe(outputs[i]), "; say along which axis they go"));
       out_axes.push_back(transforms::kNotBatched);
       continue;
     }
     int axis = *axes[i] < 0 ? *axes[i] + rank : *axes[i];
-    if (axis < 0 || axis >= rank) throw ShapeError(str(s.what, ": there is no such axis in a result; got axis ", *axes[i], " for ", engine::describe(outputs[i]), " of each element; choose another out_axes"));
+    if (axis < 0 || axis >= rank)
+      throw ShapeError(str(s.what, ": there is no such axis in a result; got axis ", *axes[i], " for ", engine::describe(outputs[i]),
+                           " of each element; choose another out_axes"));
     out_axes.push_back(axis);
   }
   Graph g = transforms::vmap(c.graph, s.batch, in_axes, out_axes);
@@ -302,8 +321,11 @@ std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const B
 std::vector<Array> cotangents_of_loss(std::span<const Array> outputs, const char* what) {
   if (outputs.empty()) throw Error(str(what, ": the function must return its loss; got no array; return a scalar array first"));
   const Value& v = engine::value_of(outputs[0], what);
-  if (!v.shape.empty()) throw ShapeError(str(what, ": the function must return a scalar; got ", engine::describe(outputs[0]), "; reduce it, for example with sum or mean"));
-  if (!is_floating(v.dtype)) throw DtypeError(str(what, ": the loss must be floating; got ", engine::describe(outputs[0]), "; convert it with astype"));
+  if (!v.shape.empty())
+    throw ShapeError(
+        str(what, ": the function must return a scalar; got ", engine::describe(outputs[0]), "; reduce it, for example with sum or mean"));
+  if (!is_floating(v.dtype))
+    throw DtypeError(str(what, ": the loss must be floating; got ", engine::describe(outputs[0]), "; convert it with astype"));
   std::vector<Array> cotangents(outputs.size());
   cotangents[0] = astype(1, v.dtype);
   return cotangents;
@@ -321,7 +343,8 @@ Array columns_last(const Array& jacobian, const Shape& outputs, const Shape& inp
 }
 
 void throw_axes_count(std::size_t axes, std::size_t arguments) {
-  throw ShapeError(str("vmap: in_axes do not match the arguments; got ", axes, " axes for ", arguments, " arguments; give one for each, or none at all"));
+  throw ShapeError(str("vmap: in_axes do not match the arguments; got ", axes, " axes for ", arguments,
+                       " arguments; give one for each, or none at all"));
 }
 
 }  // namespace sinter::detail

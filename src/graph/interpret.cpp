@@ -207,8 +207,9 @@ class Interpreter {
     return {x0, x1};
   }
 
-  // The bits of each key, one block after the other. The words of a block are numbered 0, 1, ...; the counter of word i of the first half is (i, i + half), where half rounds up, and
-  // its second result is word i + half. With an odd number of words the last counter is (half - 1, 0).
+  // The bits of each key, one block after the other. The words of a block are numbered 0, 1, ...; the counter of word i of the first half
+  // is (i, i + half), where half rounds up, and its second result is word i + half. With an odd number of words the last counter is (half -
+  // 1, 0).
   void random_bits() {
     const std::size_t keys = in(0).words.size() / 2, size = keys == 0 ? 0 : out_->size() / keys;
     for (std::size_t k = 0; k < keys; ++k) random_block(in(0).words[2 * k], in(0).words[2 * k + 1], {out_->data() + k * size, size});

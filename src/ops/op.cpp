@@ -11,7 +11,8 @@ namespace {
 #define INTERVAL(low, high) low, high
 #define OP1(Name, function, dtype, traits, domain, value, dx) {#function, 1, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
 #define OP2(Name, function, dtype, traits, domain, value, dx, dy) {#function, 2, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
-#define OP3(Name, function, dtype, traits, domain, value, dx, dy, dz) {#function, 3, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
+#define OP3(Name, function, dtype, traits, domain, value, dx, dy, dz) \
+  {#function, 3, OpKind::Elementwise, Rule::dtype, traits, INTERVAL domain},
 #define STRUCTURED(Name, function, operands, attributes, kind) {#function, operands, OpKind::kind, Rule::Any, kNone, 0, 0, attributes},
 constexpr OpInfo kOps[] = {
 #include "ops/elementwise.def"
@@ -80,7 +81,8 @@ Op find_op(std::string_view name) {
     return by_name;
   }();
   const auto found = kByName.find(name);
-  if (found == kByName.end()) throw Error(str("operation: there is none of this name; got '", name, "'; see elementwise.def and structured.def"));
+  if (found == kByName.end())
+    throw Error(str("operation: there is none of this name; got '", name, "'; see elementwise.def and structured.def"));
   return found->second;
 }
 

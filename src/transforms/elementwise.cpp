@@ -10,10 +10,10 @@ namespace {
 // The gradient columns: a function an operand.
 using Gradient = Sym (*)(const Sym& g, const Sym& x, const Sym& y, const Sym& z, const Sym& out);
 #define NO_GRAD(why) kZero
-#define GRADIENT(expression)                                                                                                      \
-  [](const Sym& g, const Sym& x, const Sym& y, const Sym& z, const Sym& out) -> Sym {                                              \
-    static_cast<void>(g), static_cast<void>(x), static_cast<void>(y), static_cast<void>(z), static_cast<void>(out);                \
-    return expression;                                                                                                             \
+#define GRADIENT(expression)                                                                                        \
+  [](const Sym& g, const Sym& x, const Sym& y, const Sym& z, const Sym& out) -> Sym {                               \
+    static_cast<void>(g), static_cast<void>(x), static_cast<void>(y), static_cast<void>(z), static_cast<void>(out); \
+    return expression;                                                                                              \
   }
 constexpr std::array<Gradient, 3> kGradients[] = {
 #define OP1(Name, function, dtype, traits, domain, value, dx) {GRADIENT(dx), nullptr, nullptr},

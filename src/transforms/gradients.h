@@ -9,7 +9,7 @@ namespace sinter::transforms {
 
 inline constexpr double kLn2 = 0.69314718055994530942;
 inline constexpr double kLn10 = 2.30258509299404568402;
-inline constexpr double kDegree = 57.295779513082320877;   // 180 / pi
+inline constexpr double kDegree = 57.295779513082320877;    // 180 / pi
 inline constexpr double kRadian = 0.017453292519943295769;  // pi / 180
 inline constexpr double kTwoOverRootPi = 1.12837916709551257390;
 inline constexpr double kHalfRootPi = 0.88622692545275801365;
@@ -40,9 +40,7 @@ inline Sym power_base(const Sym& g, const Sym& x, const Sym& y) { return times(g
 /// x^y log(x), and 0 at x = 0 (for y > 0, the limit). NaN for negative x, where only whole y have a power.
 inline Sym power_exponent(const Sym& g, const Sym& x, const Sym& out) { return times(g, out * log(where(x == 0, 1, x))); }
 /// e^x / (e^x + e^y)
-inline Sym softmax_of_two(const Sym& x, const Sym& y) {
-  return where(logical_and(isinf(x), x == y), 0.5, sigmoid(x - y));
-}
+inline Sym softmax_of_two(const Sym& x, const Sym& y) { return where(logical_and(isinf(x), x == y), 0.5, sigmoid(x - y)); }
 
 /// Phi(x) + x phi(x), with the normal distribution's Phi and phi.
 inline Sym gelu_slope(const Sym& x) {

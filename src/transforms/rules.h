@@ -85,11 +85,11 @@ struct BatchCall {
 /// jvp: the tangent of the result, given those of the operands, some of which are zero (not all).
 /// batch: the result with the batch axis first; one operand at least is batched.
 namespace rules {
-#define STRUCTURED(Name, ...)                                             \
-  struct Name {                                                           \
-    static void vjp(const Call& c, const Sym& g, Cotangents& to);         \
-    static Sym jvp(const Call& c, std::span<const Sym> tangents);         \
-    static Sym batch(const BatchCall& c);                                 \
+#define STRUCTURED(Name, ...)                                     \
+  struct Name {                                                   \
+    static void vjp(const Call& c, const Sym& g, Cotangents& to); \
+    static Sym jvp(const Call& c, std::span<const Sym> tangents); \
+    static Sym batch(const BatchCall& c);                         \
   };
 #include "ops/structured.def"
 #undef STRUCTURED

@@ -50,28 +50,34 @@ inline Sym elementwise(Op op, std::initializer_list<Sym> in) {
 namespace detail {
 inline const Sym& first_sym(const Sym& x) { return x; }
 template <class... R>
-const Sym& first_sym(const Sym& x, const R&...) { return x; }
+const Sym& first_sym(const Sym& x, const R&...) {
+  return x;
+}
 template <Number N, class... R>
-const Sym& first_sym(N, const R&... rest) { return first_sym(rest...); }
+const Sym& first_sym(N, const R&... rest) {
+  return first_sym(rest...);
+}
 inline Sym term(const Sym&, const Sym& x) { return x; }
 template <Number N>
-Sym term(const Sym& like, N v) { return literal(like, like.dtype(), static_cast<double>(v)); }
+Sym term(const Sym& like, N v) {
+  return literal(like, like.dtype(), static_cast<double>(v));
+}
 }  // namespace detail
 
 // The functions of the table. The dtype of a literal is that of the first Sym; of where, of the first after the condition.
 #define OP1(Name, function, ...) \
   inline Sym function(const Sym& x) { return elementwise(Op::Name, {x}); }
-#define OP2(Name, function, ...)                                                             \
-  template <Term X, Term Y>                                                                  \
-  Sym function(const X& x, const Y& y) {                                                     \
-    const Sym& like = detail::first_sym(x, y);                                               \
-    return elementwise(Op::Name, {detail::term(like, x), detail::term(like, y)});            \
+#define OP2(Name, function, ...)                                                  \
+  template <Term X, Term Y>                                                       \
+  Sym function(const X& x, const Y& y) {                                          \
+    const Sym& like = detail::first_sym(x, y);                                    \
+    return elementwise(Op::Name, {detail::term(like, x), detail::term(like, y)}); \
   }
-#define OP3(Name, function, ...)                                                                                             \
-  template <Term X, Term Y, Term Z>                                                                                          \
-  Sym function(const X& x, const Y& y, const Z& z) {                                                                         \
-    const Sym& like = Op::Name == Op::Where ? detail::first_sym(y, z, x) : detail::first_sym(x, y, z);                       \
-    return elementwise(Op::Name, {detail::term(like, x), detail::term(like, y), detail::term(like, z)});                     \
+#define OP3(Name, function, ...)                                                                         \
+  template <Term X, Term Y, Term Z>                                                                      \
+  Sym function(const X& x, const Y& y, const Z& z) {                                                     \
+    const Sym& like = Op::Name == Op::Where ? detail::first_sym(y, z, x) : detail::first_sym(x, y, z);   \
+    return elementwise(Op::Name, {detail::term(like, x), detail::term(like, y), detail::term(like, z)}); \
   }
 #include "ops/elementwise.def"
 #undef OP1
@@ -79,10 +85,16 @@ Sym term(const Sym& like, N v) { return literal(like, like.dtype(), static_cast<
 #undef OP3
 
 inline Sym operator-(const Sym& x) { return negative(x); }
-#define SINTER_SYM_BINARY(op, function)                                        \
+#define SINTER_SYM_BINARY(op, function)                                         \
   inline Sym operator op(const Sym& a, const Sym& b) { return function(a, b); } \
-  template <Number N> Sym operator op(const Sym& a, N b) { return function(a, b); } \
-  template <Number N> Sym operator op(N a, const Sym& b) { return function(a, b); }
+  template <Number N>                                                           \
+  Sym operator op(const Sym& a, N b) {                                          \
+    return function(a, b);                                                      \
+  }                                                                             \
+  template <Number N>                                                           \
+  Sym operator op(N a, const Sym& b) {                                          \
+    return function(a, b);                                                      \
+  }
 SINTER_SYM_BINARY(+, add)
 SINTER_SYM_BINARY(-, subtract)
 SINTER_SYM_BINARY(*, multiply)

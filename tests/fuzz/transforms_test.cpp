@@ -57,7 +57,8 @@ Graph in_float64(const Graph& g) {
       ops::convert_elements(n.type.dtype, m.type.dtype, from, to);
       m.attrs.assign(to.begin(), to.end());
     }
-    if (n.op == Op::Cast || ops::info(n.op).kind == ops::OpKind::Reduce) m.attrs[0] = static_cast<std::int64_t>(wide(static_cast<Dtype>(n.attrs[0])));
+    if (n.op == Op::Cast || ops::info(n.op).kind == ops::OpKind::Reduce)
+      m.attrs[0] = static_cast<std::int64_t>(wide(static_cast<Dtype>(n.attrs[0])));
     return out.add(std::move(m));
   });
 }

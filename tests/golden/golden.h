@@ -5,10 +5,10 @@
 //   ;; expect
 //   graph name(%0: float32[4]) { ... }
 //
-// `run` names steps: passes of pipeline.cpp, `pipeline` (all of them), `vjp`, `jvp`, `vmap` (of all inputs), `graph` or `kernel` (parse, verify and print alone), `interpret`
-// (print the values instead of the graph). Options after `|`: `outcome=same` interprets before and after and compares bits; `fast`
-// allows fast_math. Other lines that open with `;;` are comments and stay. To add a case, write the first two parts and bless:
-// SINTER_BLESS=1 test_golden writes what it got as what it expects.
+// `run` names steps: passes of pipeline.cpp, `pipeline` (all of them), `vjp`, `jvp`, `vmap` (of all inputs), `graph` or `kernel` (parse,
+// verify and print alone), `interpret` (print the values instead of the graph). Options after `|`: `outcome=same` interprets before and
+// after and compares bits; `fast` allows fast_math. Other lines that open with `;;` are comments and stay. To add a case, write the first
+// two parts and bless: SINTER_BLESS=1 test_golden writes what it got as what it expects.
 #pragma once
 #include <string>
 #include <vector>

@@ -182,7 +182,8 @@ TEST(Vmap, MapsOverAxes) {
   Array columns = vmap([](const Array& a) { return a * 2; }, {0}, 1)(x);
   EXPECT_EQ(columns.shape(), (Shape{3, 2}));
   // Nested: an outer product.
-  Array outer = vmap(vmap([](const Array& a, const Array& b) { return a * b; }, {{}, 0}), {0, {}})(Array({1.f, 2.f}), Array({3.f, 4.f, 5.f}));
+  Array outer =
+      vmap(vmap([](const Array& a, const Array& b) { return a * b; }, {{}, 0}), {0, {}})(Array({1.f, 2.f}), Array({3.f, 4.f, 5.f}));
   expect_near(outer, {3, 4, 5, 6, 8, 10});
 }
 
@@ -192,7 +193,8 @@ TEST(Vmap, WithGradAndCompile) {
   auto each = vmap(grad(loss), {{}, 0});
   Array g = each(w, x);
   ASSERT_EQ(g.shape(), (Shape{5, 3, 2}));
-  for (int i = 0; i < 5; ++i) expect_near(slice(g, {i, 0, 0}, {i + 1, 3, 2}), values(grad(loss)(w, slice(x, {i, 0, 0}, {i + 1, 4, 3}).reshape({4, 3}))), 1e-4f);
+  for (int i = 0; i < 5; ++i)
+    expect_near(slice(g, {i, 0, 0}, {i + 1, 3, 2}), values(grad(loss)(w, slice(x, {i, 0, 0}, {i + 1, 4, 3}).reshape({4, 3}))), 1e-4f);
   EXPECT_EQ(values(compile(each)(w, x)), values(g));
   EXPECT_EQ(values(vmap(compile(grad(loss)), {{}, 0})(w, x)), values(g));
   // The gradient of a mapped function.
@@ -205,7 +207,8 @@ TEST(Jacobian, RowsColumnsAndSecondDerivatives) {
   Array a = random::normal({2, 3}, float32, 0, 1, random::key(2)), x({0.1f, 0.2f, 0.3f});
   std::vector<float> expected;
   for (int i = 0; i < 2; ++i)
-    for (int j = 0; j < 3; ++j) expected.push_back(values(a)[static_cast<std::size_t>(i * 3 + j)] * std::cos(values(x)[static_cast<std::size_t>(j)]));
+    for (int j = 0; j < 3; ++j)
+      expected.push_back(values(a)[static_cast<std::size_t>(i * 3 + j)] * std::cos(values(x)[static_cast<std::size_t>(j)]));
   Array rows = jacrev(g)(x, a), columns = jacfwd(g)(x, a);
   EXPECT_EQ(rows.shape(), (Shape{2, 3}));
   EXPECT_EQ(columns.shape(), (Shape{2, 3}));
@@ -242,7 +245,8 @@ TEST(Errors, NameWhatIsWrong) {
   const Case cases[] = {
       {[&] { grad(twice)(x); }, "grad: the function must return a scalar; got float32[2]; reduce it, for example with sum or mean"},
       {[&] { grad([](const Array& a) { return sum(a); })(i); },
-       "grad: only floating arrays have derivatives; got int32[2] as array 0 of the arguments; convert it with astype, or take the gradient of "
+       "grad: only floating arrays have derivatives; got int32[2] as array 0 of the arguments; convert it with astype, or take the "
+       "gradient of "
        "others"},
       {[&] { value_and_grad([](const Array& a) { return sum(a).astype(int32); })(x); },
        "value_and_grad: the loss must be floating; got int32[]; convert it with astype"},
@@ -250,8 +254,7 @@ TEST(Errors, NameWhatIsWrong) {
        "vjp: a cotangent does not fit; got float32[3] for float32(2); give one of the same shape and dtype"},
       {[&] { jvp(twice, std::tuple(x), std::tuple(Array(1.0))); },
        "jvp: a tangent does not fit; got float32[] for float32(2); give one of the same shape and dtype"},
-      {[&] { vmap(add)(ones({2, 3}), ones({4, 3})); },
-       "vmap: sizes of the mapped axes differ; got 2 and 4; map over axes of one size"},
+      {[&] { vmap(add)(ones({2, 3}), ones({4, 3})); }, "vmap: sizes of the mapped axes differ; got 2 and 4; map over axes of one size"},
       {[&] { vmap(twice, {3})(x); }, "vmap: there is no such axis to map over; got axis 3 of float32[2]; choose another in_axes"},
       {[&] { vmap(add, {0})(x, x); },
        "vmap: in_axes do not match the arguments; got 1 axes for 2 arguments; give one for each, or none at all"},

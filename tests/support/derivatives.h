@@ -91,7 +91,8 @@ inline Slots floating_slots(const Graph& g) {
 
 /// Where vjp or jvp with respect to these float64 inputs is wrong; empty: nowhere. Where the function has a jump or a kink nearby, or is
 /// not finite, nothing is compared with the difference.
-inline std::string derivative_error(const Graph& g, std::span<const Tensor> inputs, const Slots& wrt, std::uint32_t seed, int* compared = nullptr) {
+inline std::string derivative_error(const Graph& g, std::span<const Tensor> inputs, const Slots& wrt, std::uint32_t seed,
+                                    int* compared = nullptr) {
   std::mt19937 random(seed);
   const Graph forward = transforms::jvp(g, wrt), backward = transforms::vjp(g, wrt);
   graph::verify(forward);
@@ -109,7 +110,8 @@ inline std::string derivative_error(const Graph& g, std::span<const Tensor> inpu
   }
   auto shifted = [&](double h) {
     std::vector<Tensor> x(inputs.begin(), inputs.end());
-    for (std::size_t i = 0; i < wrt.size(); ++i) x[static_cast<std::size_t>(wrt[i])] = moved(x[static_cast<std::size_t>(wrt[i])], tangents[i], h);
+    for (std::size_t i = 0; i < wrt.size(); ++i)
+      x[static_cast<std::size_t>(wrt[i])] = moved(x[static_cast<std::size_t>(wrt[i])], tangents[i], h);
     return graph::interpret(g, x);
   };
   constexpr double kStep = 1e-5;
@@ -124,7 +126,9 @@ inline std::string derivative_error(const Graph& g, std::span<const Tensor> inpu
     for (std::size_t e = 0; e < t.size(); ++e) {
       const double one = (y[2][e] - y[1][e]) / (2 * kStep), two = (y[3][e] - y[0][e]) / (4 * kStep), left = (y[1][e] - y[0][e]) / kStep,
                    right = (y[3][e] - y[2][e]) / kStep;
-      if (!std::isfinite(one) || std::fabs(one) > 1e4 || (std::isfinite(t[e]) && std::fabs(t[e]) > 1e4) || !near(one, two, 1e-5) || !near(left, right, 1e-2)) continue;
+      if (!std::isfinite(one) || std::fabs(one) > 1e4 || (std::isfinite(t[e]) && std::fabs(t[e]) > 1e4) || !near(one, two, 1e-5) ||
+          !near(left, right, 1e-2))
+        continue;
       if (compared) ++*compared;
       if (!near(one, t[e], 1e-4)) return str("output ", floating[k], ", element ", e, ": jvp gives ", t[e], ", the difference ", one);
     }
@@ -153,8 +157,8 @@ inline Tensor part(const Tensor& x, std::size_t axis, std::int64_t i) {
 }
 
 /// Where vmap over these axes differs from a loop; empty: nowhere.
-inline std::string vmap_error(const Graph& g, std::span<const std::int64_t> in_axes, std::span<const std::int64_t> out_axes, std::int64_t size,
-                              FunctionRef<Tensor(const graph::Type&)> draw, double tolerance = 0) {
+inline std::string vmap_error(const Graph& g, std::span<const std::int64_t> in_axes, std::span<const std::int64_t> out_axes,
+                              std::int64_t size, FunctionRef<Tensor(const graph::Type&)> draw, double tolerance = 0) {
   const Graph batched = transforms::vmap(g, size, in_axes, out_axes);
   graph::verify(batched);
   std::vector<Tensor> inputs;

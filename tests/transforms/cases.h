@@ -14,22 +14,27 @@ struct GraphCase {
 inline const GraphCase kGraphCases[] = {
     {"input", "graph g(%0: float64[3]) { return %0, %0 }"},
     {"constant", "graph g(%0: float64[2]) { %1 = constant {bits=3, 4} : float64[2] %2 = multiply %0, %1 : float64[2] return %2, %1 }"},
-    {"arange", "graph g(%0: float64[], %1: float64[]) { %2 = arange %0, %1 {axis=1} : float64[2,5] %3 = exp %2 : float64[2,5] return %3 }"},
+    {"arange", R"(graph g(%0: float64[], %1: float64[]) { %2 = arange %0, %1 {axis=1} : float64[2,5] %3 = exp
+       %2 : float64[2,5] return %3 })"},
     {"random_bits", R"(graph g(%0: uint32[2], %1: float64[2,3]) { %2 = random_bits %0 {width=4} : uint32[2,3]
        %3 = astype %2 {dtype=float64} : float64[2,3] %4 = multiply %3, %1 : float64[2,3] %5 = random_bits %0 {width=1} : uint8[7]
        return %4, %5 })"},
     {"random_bits_2d_keys", "graph g(%0: uint32[3,2]) { %1 = random_bits %0 {width=2} : uint16[3,5] return %1 }"},
     {"astype", R"(graph g(%0: float64[4]) { %1 = astype %0 {dtype=int32} : int32[4] %2 = astype %1 {dtype=float64} : float64[4]
        %3 = multiply %0, %2 : float64[4] return %3, %1 })"},
-    {"copy", "graph g(%0: float64[3], %1: float64[]) { %2 = copy %0 : float64[3] %3 = copy %1 : float64[2,3] %4 = exp %3 : float64[2,3] return %2, %4 }"},
+    {"copy", R"(graph g(%0: float64[3], %1: float64[]) { %2 = copy %0 : float64[3] %3 = copy %1 : float64[2,3] %4 = exp
+       %3 : float64[2,3] return %2, %4 })"},
     {"reshape", "graph g(%0: float64[2,3]) { %1 = reshape %0 {shape=3,2} : float64[3,2] %2 = exp %1 : float64[3,2] return %2 }"},
-    {"transpose", "graph g(%0: float64[2,3,4]) { %1 = transpose %0 {axes=2,0,1} : float64[4,2,3] %2 = exp %1 : float64[4,2,3] return %2 }"},
+    {"transpose", R"(graph g(%0: float64[2,3,4]) { %1 = transpose %0 {axes=2,0,1} : float64[4,2,3] %2 = exp
+       %1 : float64[4,2,3] return %2 })"},
     {"broadcast", R"(graph g(%0: float64[2,1], %1: float64[]) { %2 = broadcast_to %0 {shape=3,2,4} : float64[3,2,4]
        %3 = broadcast_to %1 {shape=3,2,4} : float64[3,2,4] %4 = multiply %2, %3 : float64[3,2,4] return %4 })"},
-    {"slice", R"(graph g(%0: float64[7,5]) { %1 = slice %0 {start=1,0 size=4,5 step=1,1} : float64[4,5] %2 = exp %1 : float64[4,5] return %2 })"},
+    {"slice", R"(graph g(%0: float64[7,5]) { %1 = slice %0 {start=1,0 size=4,5 step=1,1} : float64[4,5] %2 = exp
+       %1 : float64[4,5] return %2 })"},
     {"slice_steps", R"(graph g(%0: float64[7,5,3]) { %1 = slice %0 {start=6,1,2 size=3,2,2 step=-3,2,-1} : float64[3,2,2]
        %2 = exp %1 : float64[3,2,2] return %2 })"},
-    {"slice_one", R"(graph g(%0: float64[7]) { %1 = slice %0 {start=3 size=1 step=5} : float64[1] %2 = slice %0 {start=3 size=0 step=1} : float64[0]
+    {"slice_one", R"(graph g(%0: float64[7]) { %1 = slice %0 {start=3 size=1 step=5} : float64[1] %2 = slice
+       %0 {start=3 size=0 step=1} : float64[0]
        %3 = exp %1 : float64[1] return %3, %2 })"},
     {"as_strided", R"(graph g(%0: float64[2,6]) { %1 = as_strided %0 {shape=4,3 strides=2,1 offset=1} : float64[4,3]
        %2 = exp %1 : float64[4,3] return %2 })"},
@@ -37,39 +42,51 @@ inline const GraphCase kGraphCases[] = {
        %2 = exp %1 : float64[2,3] return %2 })"},
     {"concatenate", R"(graph g(%0: float64[2,3], %1: float64[2,1]) { %2 = concatenate %0, %1, %0 {axis=1} : float64[2,7]
        %3 = exp %2 : float64[2,7] return %3 })"},
-    {"pad", R"(graph g(%0: float64[2,3], %1: float64[]) { %2 = pad %0, %1 {low=1,0 high=0,2} : float64[3,5] %3 = exp %2 : float64[3,5] return %3 })"},
-    {"take", R"(graph g(%0: float64[4,3], %1: int32[2,3]) { %2 = take %0, %1 {axis=0} : float64[2,3,3] %3 = take %0, %1 {axis=1} : float64[4,2,3]
+    {"pad", R"(graph g(%0: float64[2,3], %1: float64[]) { %2 = pad %0, %1 {low=1,0 high=0,2} : float64[3,5] %3 = exp
+       %2 : float64[3,5] return %3 })"},
+    {"take", R"(graph g(%0: float64[4,3], %1: int32[2,3]) { %2 = take %0, %1 {axis=0} : float64[2,3,3] %3 = take %0,
+       %1 {axis=1} : float64[4,2,3]
        %4 = exp %2 : float64[2,3,3] %5 = exp %3 : float64[4,2,3] return %4, %5 })"},
     {"take_one", "graph g(%0: float64[4,3], %1: uint8[]) { %2 = take %0, %1 {axis=0} : float64[3] %3 = exp %2 : float64[3] return %3 }"},
     {"take_along", R"(graph g(%0: float64[4,3], %1: int64[4,5]) { %2 = take_along_axis %0, %1 {axis=1} : float64[4,5]
        %3 = exp %2 : float64[4,5] return %3 })"},
     {"scatter_add", R"(graph g(%0: float64[3,4], %1: int32[5,4], %2: float64[5,4]) { %3 = scatter_add %0, %1, %2 {axis=0} : float64[3,4]
        %4 = exp %3 : float64[3,4] return %4 })"},
-    {"scatter_add_inner", R"(graph g(%0: float64[3,4], %1: uint8[3,2], %2: float64[3,2]) { %3 = scatter_add %0, %1, %2 {axis=1} : float64[3,4]
+    {"scatter_add_inner", R"(graph g(%0: float64[3,4], %1: uint8[3,2], %2: float64[3,2]) { %3 = scatter_add %0, %1,
+       %2 {axis=1} : float64[3,4]
        %4 = exp %3 : float64[3,4] return %4 })"},
     {"sum", R"(graph g(%0: float64[2,3,4]) { %1 = sum %0 {dtype=float64 axes=0,2} : float64[3] %2 = exp %1 : float64[3]
        %3 = sum %0 {dtype=float64 axes=0,1,2} : float64[] %4 = sum %0 {dtype=float64 axes=1} : float64[2,4] return %2, %3, %4 })"},
-    {"prod", R"(graph g(%0: float64[2,3,5]) { %1 = prod %0 {dtype=float64 axes=2} : float64[2,3] %2 = prod %0 {dtype=float64 axes=0,2} : float64[3]
+    {"prod", R"(graph g(%0: float64[2,3,5]) { %1 = prod %0 {dtype=float64 axes=2} : float64[2,3] %2 = prod
+       %0 {dtype=float64 axes=0,2} : float64[3]
        %3 = prod %0 {dtype=float64 axes=1} : float64[2,5] return %1, %2, %3 })"},
-    {"max_min", R"(graph g(%0: float64[3,5]) { %1 = max %0 {dtype=float64 axes=1} : float64[3] %2 = min %0 {dtype=float64 axes=0,1} : float64[]
+    {"max_min", R"(graph g(%0: float64[3,5]) { %1 = max %0 {dtype=float64 axes=1} : float64[3] %2 = min
+       %0 {dtype=float64 axes=0,1} : float64[]
        %3 = exp %1 : float64[3] return %3, %2 })"},
-    {"all_any", R"(graph g(%0: bool[3,5]) { %1 = all %0 {dtype=bool axes=1} : bool[3] %2 = any %0 {dtype=bool axes=0} : bool[5] return %1, %2 })"},
-    {"argmax", R"(graph g(%0: float64[3,5]) { %1 = argmax %0 {dtype=uint32 axes=1} : uint32[3] %2 = argmin %0 {dtype=uint32 axes=0,1} : uint32[]
+    {"all_any", R"(graph g(%0: bool[3,5]) { %1 = all %0 {dtype=bool axes=1} : bool[3] %2 = any
+       %0 {dtype=bool axes=0} : bool[5] return %1, %2 })"},
+    {"argmax", R"(graph g(%0: float64[3,5]) { %1 = argmax %0 {dtype=uint32 axes=1} : uint32[3] %2 = argmin
+       %0 {dtype=uint32 axes=0,1} : uint32[]
        %3 = argmax %0 {dtype=uint32 axes=0} : uint32[5] return %1, %2, %3 })"},
     {"matmul", "graph g(%0: float64[3,4], %1: float64[4,2]) { %2 = matmul %0, %1 : float64[3,2] %3 = exp %2 : float64[3,2] return %3 }"},
-    {"matmul_batch", R"(graph g(%0: float64[2,3,4], %1: float64[2,4,2]) { %2 = matmul %0, %1 : float64[2,3,2] %3 = tanh %2 : float64[2,3,2]
+    {"matmul_batch", R"(graph g(%0: float64[2,3,4], %1: float64[2,4,2]) { %2 = matmul %0, %1 : float64[2,3,2] %3 = tanh
+       %2 : float64[2,3,2]
        return %3 })"},
-    {"addmm", R"(graph g(%0: float64[3,2], %1: float64[3,4], %2: float64[4,2]) { %3 = addmm %0, %1, %2 : float64[3,2] %4 = tanh %3 : float64[3,2]
+    {"addmm", R"(graph g(%0: float64[3,2], %1: float64[3,4], %2: float64[4,2]) { %3 = addmm %0, %1, %2 : float64[3,2] %4 = tanh
+       %3 : float64[3,2]
        return %4 })"},
-    {"scalars", R"(graph g(%0: float64[], %1: float64[3], %2: float64[]) { %3 = multiply %0, %1 : float64[3] %4 = multiply %0, %2 : float64[]
+    {"scalars", R"(graph g(%0: float64[], %1: float64[3], %2: float64[]) { %3 = multiply %0, %1 : float64[3] %4 = multiply %0,
+       %2 : float64[]
        %5 = fma %1, %2, %0 : float64[3] return %3, %4, %5 })"},
-    {"used_twice", R"(graph g(%0: float64[3]) { %1 = multiply %0, %0 : float64[3] %2 = multiply %1, %0 : float64[3] %3 = exp %1 : float64[3]
+    {"used_twice", R"(graph g(%0: float64[3]) { %1 = multiply %0, %0 : float64[3] %2 = multiply %1, %0 : float64[3] %3 = exp
+       %1 : float64[3]
        return %2, %3, %0 })"},
     {"softmax", R"(graph g(%0: float64[2,5]) { %1 = max %0 {dtype=float64 axes=1} : float64[2] %2 = reshape %1 {shape=2,1} : float64[2,1]
        %3 = broadcast_to %2 {shape=2,5} : float64[2,5] %4 = subtract %0, %3 : float64[2,5] %5 = exp %4 : float64[2,5]
        %6 = sum %5 {dtype=float64 axes=1} : float64[2] %7 = reshape %6 {shape=2,1} : float64[2,1]
        %8 = broadcast_to %7 {shape=2,5} : float64[2,5] %9 = divide %5, %8 : float64[2,5] return %9 })"},
-    {"empty", "graph g(%0: float64[0,3]) { %1 = exp %0 : float64[0,3] %2 = sum %1 {dtype=float64 axes=0} : float64[3] %3 = prod %0 {dtype=float64 axes=0} : float64[3] return %1, %2, %3 }"},
+    {"empty", R"(graph g(%0: float64[0,3]) { %1 = exp %0 : float64[0,3] %2 = sum %1 {dtype=float64 axes=0} : float64[3]
+       %3 = prod %0 {dtype=float64 axes=0} : float64[3] return %1, %2, %3 })"},
 };
 
 }  // namespace sinter::tests

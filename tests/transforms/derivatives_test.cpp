@@ -1,11 +1,12 @@
 // vjp and jvp: every line of both tables against central differences and against each other, once and twice; machine code against the
 // interpreter; hard cases by value.
+#include "support/derivatives.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
 
 #include "graph/build.h"
-#include "support/derivatives.h"
 #include "support/graphs.h"
 #include "transforms/cases.h"
 
@@ -19,8 +20,7 @@ using ops::Op;
 void expect_derivatives(const Graph& g, std::span<const Tensor> inputs, int* compared) {
   Slots wrt = floating_slots(g);
   EXPECT_EQ(derivative_error(g, inputs, wrt, 1, compared), "");
-  for (std::int64_t s : wrt)
-    EXPECT_EQ(derivative_error(g, inputs, {s}, 2), "") << "slot " << s;
+  for (std::int64_t s : wrt) EXPECT_EQ(derivative_error(g, inputs, {s}, 2), "") << "slot " << s;
   const Graph backward = transforms::vjp(g, wrt);
   EXPECT_EQ(graph::parse(graph::print(backward)), backward);
   std::mt19937 random(3);
@@ -67,7 +67,8 @@ TEST_P(Elementwise, Derivatives) {
     EXPECT_GE(compared, 7);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Table, Elementwise, testing::ValuesIn(elementwise_ops()), [](const auto& i) { return std::string(ops::info(i.param).name); });
+INSTANTIATE_TEST_SUITE_P(Table, Elementwise, testing::ValuesIn(elementwise_ops()),
+                         [](const auto& i) { return std::string(ops::info(i.param).name); });
 
 // ---- by value --------------------------------------------------------------------------------------------------------------------------
 
@@ -150,7 +151,8 @@ TEST(HardCases, Elementwise) {
     for (std::size_t i = 0; i < wrt.size(); ++i) {
       const double got = numbers(out[1 + i])[0], want = p.gradient[static_cast<std::size_t>(wrt[i])];
       const bool same = std::isnan(want) ? std::isnan(got) : got == want || near(got, want, 1e-12);
-      EXPECT_TRUE(same) << ops::info(p.op).name << " of " << testing::PrintToString(p.in) << ", operand " << wrt[i] << ": " << got << ", not " << want;
+      EXPECT_TRUE(same) << ops::info(p.op).name << " of " << testing::PrintToString(p.in) << ", operand " << wrt[i] << ": " << got
+                        << ", not " << want;
     }
   }
 }
@@ -168,17 +170,28 @@ const Hard kHard[] = {
     {"graph g(%0: float64[4]) { %1 = max %0 {dtype=float64 axes=0} : float64[] return %1 }", {{2, 5, 5, 1}}, {0, 0.5, 0.5, 0}},
     {"graph g(%0: float64[3]) { %1 = min %0 {dtype=float64 axes=0} : float64[] return %1 }", {{2, 2, 2}}, {1. / 3, 1. / 3, 1. / 3}},
     // Indices: duplicates add up, negative ones count from the end, those beyond the axis read its last element.
-    {"graph g(%0: float64[3], %1: int32[6]) { %2 = take %0, %1 {axis=0} : float64[6] return %2 }", {{1, 2, 3}, {0, 0, -1, 9, -9, 1}}, {3, 1, 2}},
-    {"graph g(%0: float64[3], %1: uint8[4]) { %2 = take_along_axis %0, %1 {axis=0} : float64[4] return %2 }", {{1, 2, 3}, {0, 255, 2, 2}}, {1, 0, 3}},
+    {"graph g(%0: float64[3], %1: int32[6]) { %2 = take %0, %1 {axis=0} : float64[6] return %2 }",
+     {{1, 2, 3}, {0, 0, -1, 9, -9, 1}},
+     {3, 1, 2}},
+    {"graph g(%0: float64[3], %1: uint8[4]) { %2 = take_along_axis %0, %1 {axis=0} : float64[4] return %2 }",
+     {{1, 2, 3}, {0, 255, 2, 2}},
+     {1, 0, 3}},
     // Of updates that fall outside nothing arrives.
     {"graph g(%0: float64[4], %1: int8[4], %2: float64[3]) { %3 = scatter_add %2, %1, %0 {axis=0} : float64[3] return %3 }",
-     {{1, 1, 1, 1}, {0, 3, -3, -4}, {0, 0, 0}}, {1, 0, 1, 0}},
-    {"graph g(%0: float64[4]) { %1 = as_strided %0 {shape=3,2 strides=1,1 offset=0} : float64[3,2] return %1 }", {{0, 0, 0, 0}}, {1, 2, 2, 1}},
+     {{1, 1, 1, 1}, {0, 3, -3, -4}, {0, 0, 0}},
+     {1, 0, 1, 0}},
+    {"graph g(%0: float64[4]) { %1 = as_strided %0 {shape=3,2 strides=1,1 offset=0} : float64[3,2] return %1 }",
+     {{0, 0, 0, 0}},
+     {1, 2, 2, 1}},
     // where's silent branch: x > 0 ? sqrt(x) : 0 at 0 and below.
     {R"(graph g(%0: float64[3]) { %1 = constant {bits=0} : float64[] %2 = greater %0, %1 : bool[3] %3 = sqrt %0 : float64[3]
-       %4 = where %2, %3, %1 : float64[3] return %4 })", {{4, 0, -1}}, {0.25, 0, 0}},
+       %4 = where %2, %3, %1 : float64[3] return %4 })",
+     {{4, 0, -1}},
+     {0.25, 0, 0}},
     {R"(graph g(%0: float64[2]) { %1 = constant {bits=0} : float64[] %2 = greater %0, %1 : bool[2] %3 = exp %0 : float64[2]
-       %4 = where %2, %0, %3 : float64[2] return %4 })", {{1000, 0}}, {1, 1}},
+       %4 = where %2, %0, %3 : float64[2] return %4 })",
+     {{1000, 0}},
+     {1, 1}},
     {R"(graph g(%0: float64[2]) { %1 = stop_gradient %0 : float64[2] %2 = multiply %0, %1 : float64[2] return %2 })", {{3, 4}}, {3, 4}},
 };
 
@@ -190,7 +203,8 @@ TEST(HardCases, Structured) {
     for (std::size_t i = 0; i < types.size(); ++i) in.push_back(tensor(types[i].dtype, types[i].shape, h.in[i]));
     const Graph backward = transforms::vjp(g, Slots{0});
     const graph::Type& out = g[g.outputs()[0]].type;
-    in.push_back(tensor(out.dtype, out.shape, std::vector<double>(static_cast<std::size_t>(static_cast<std::int64_t>(out.shape.product())), 1.0)));
+    in.push_back(
+        tensor(out.dtype, out.shape, std::vector<double>(static_cast<std::size_t>(static_cast<std::int64_t>(out.shape.product())), 1.0)));
     const std::vector<double> got = numbers(graph::interpret(backward, in)[1]);
     for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], h.gradient[i], 1e-12) << h.text << " element " << i;
     EXPECT_EQ(graph::difference(run_plan(backward, in), graph::interpret(backward, in), 1e-12), "") << h.text;
@@ -211,10 +225,13 @@ TEST(HardCases, GuardsKeepSecondDerivatives) {
 TEST(HardCases, Complex) {
   const char* losses[] = {
       "graph g(%0: complex64[2]) { %1 = square %0 : complex64[2] %2 = real %1 : float32[2] return %2 }",
-      "graph g(%0: complex64[2]) { %1 = multiply %0, %0 : complex64[2] %2 = multiply %1, %0 : complex64[2] %3 = imag %2 : float32[2] return %3 }",
+      "graph g(%0: complex64[2]) { %1 = multiply %0, %0 : complex64[2] %2 = multiply %1, %0 : complex64[2] %3 = imag %2 : float32[2] "
+      "return %3 }",
       "graph g(%0: complex64[2]) { %1 = abs %0 : float32[2] return %1 }",
-      "graph g(%0: complex64[2]) { %1 = conjugate %0 : complex64[2] %2 = square %1 : complex64[2] %3 = subtract %2, %0 : complex64[2] %4 = imag %3 : float32[2] return %4 }",
-      "graph g(%0: complex64[2]) { %1 = prod %0 {dtype=complex64 axes=0} : complex64[] %2 = negative %1 : complex64[] %3 = real %2 : float32[] return %3 }",
+      "graph g(%0: complex64[2]) { %1 = conjugate %0 : complex64[2] %2 = square %1 : complex64[2] %3 = subtract %2, %0 : complex64[2] %4 = "
+      "imag %3 : float32[2] return %4 }",
+      "graph g(%0: complex64[2]) { %1 = prod %0 {dtype=complex64 axes=0} : complex64[] %2 = negative %1 : complex64[] %3 = real %2 : "
+      "float32[] return %3 }",
       R"(graph g(%0: complex64[2]) { %1 = reshape %0 {shape=1,2} : complex64[1,2] %2 = reshape %0 {shape=2,1} : complex64[2,1]
          %3 = matmul %2, %1 : complex64[2,2] %4 = imag %3 : float32[2,2] return %4 })",
       R"(graph g(%0: complex64[2]) { %1 = astype %0 {dtype=float32} : float32[2] %2 = astype %1 {dtype=complex64} : complex64[2]
@@ -225,7 +242,8 @@ TEST(HardCases, Complex) {
     const Graph g = graph::parse(text), backward = transforms::vjp(g, Slots{0}), forward = transforms::jvp(g, Slots{0});
     const graph::Type& loss = g[g.outputs()[0]].type;
     const Tensor x = random_tensor({Dtype::complex64, {2}}, random, 0.5, 1.5), t = random_tensor({Dtype::complex64, {2}}, random);
-    const Tensor ones = tensor(Dtype::float32, loss.shape, std::vector<double>(static_cast<std::size_t>(static_cast<std::int64_t>(loss.shape.product())), 1.0));
+    const Tensor ones = tensor(Dtype::float32, loss.shape,
+                               std::vector<double>(static_cast<std::size_t>(static_cast<std::int64_t>(loss.shape.product())), 1.0));
     auto parts = [](const Tensor& z) {
       std::vector<double> p;
       for (std::uint64_t w : graph::to_words(z))
@@ -289,7 +307,8 @@ TEST(Size, TenThousandNodes) {
     f();
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   };
-  const double backward = milliseconds([&] { transforms::vjp(g, Slots{0}); }), forward = milliseconds([&] { transforms::jvp(g, Slots{0}); });
+  const double backward = milliseconds([&] { transforms::vjp(g, Slots{0}); }),
+               forward = milliseconds([&] { transforms::jvp(g, Slots{0}); });
   const double batched = milliseconds([&] { transforms::vmap(g, 3, Slots{0}, Slots{0}); });
   std::printf("10,000 nodes: vjp %.1f ms, jvp %.1f ms, vmap %.1f ms\n", backward, forward, batched);
   EXPECT_LT(backward + forward + batched, 2000);

@@ -15,7 +15,8 @@ using ops::Op;
 // Numbers for floats; for indices small ones, some of them out of range; anything for keys.
 Tensor draw(const graph::Type& t, std::mt19937& random) {
   if (t.dtype == Dtype::uint32) return random_tensor(t, random, 0, 4e9);
-  return is_signed(t.dtype) ? random_tensor(t, random, -6, 6) : random_tensor(t, random, t.dtype == Dtype::uint8 ? 0 : -2, is_integer(t.dtype) ? 6 : 2);
+  return is_signed(t.dtype) ? random_tensor(t, random, -6, 6)
+                            : random_tensor(t, random, t.dtype == Dtype::uint8 ? 0 : -2, is_integer(t.dtype) ? 6 : 2);
 }
 
 void expect_as_loop(const Graph& g, std::int64_t size, double tolerance) {
@@ -37,7 +38,8 @@ void expect_as_loop(const Graph& g, std::int64_t size, double tolerance) {
       if (!fits) break;
       const std::vector<bool> varies = transforms::depends_on(g, batched);
       for (std::size_t i = 0; i < varies.size(); ++i)
-        out.push_back(varies[i] || axis == 1 ? std::min(axis, static_cast<std::int64_t>(g[g.outputs()[i]].type.shape.size())) : transforms::kNotBatched);
+        out.push_back(varies[i] || axis == 1 ? std::min(axis, static_cast<std::int64_t>(g[g.outputs()[i]].type.shape.size()))
+                                             : transforms::kNotBatched);
       EXPECT_EQ(vmap_error(g, in, out, size, some, tolerance), "") << "inputs " << testing::PrintToString(in);
     }
 }

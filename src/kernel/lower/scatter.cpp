@@ -52,7 +52,8 @@ Lowered lower_scatter(const graph::Graph& g, Id id, LayoutOf layout_of) {
   };
   const bool literal_index = g[indices].op == Op::Constant && g[indices].attrs.size() == 1;
   const bool literal_update = g[updates].op == Op::Constant && g[updates].attrs.size() == 1;
-  const int result_buffer = read(id), index_buffer = literal_index ? -1 : read(indices), update_buffer = literal_update ? -1 : read(updates);
+  const int result_buffer = read(id), index_buffer = literal_index ? -1 : read(indices),
+            update_buffer = literal_update ? -1 : read(updates);
   auto scalar = [&](Id of) {
     out.scalars.push_back(of);
     return b.scalar(g[of].type.dtype);
@@ -70,8 +71,10 @@ Lowered lower_scatter(const graph::Graph& g, Id id, LayoutOf layout_of) {
   const Axis* folded = nullptr;
   std::vector<const Axis*> kept;
   for (const Axis& a : nest.axes) {
-    if (a.reduced) folded = &a;
-    else kept.push_back(&a);
+    if (a.reduced)
+      folded = &a;
+    else
+      kept.push_back(&a);
   }
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < kept.size(); ++i) rows *= kept[i]->extent;

@@ -13,8 +13,7 @@ Sym AddMM::batch(const BatchCall& c) {
   if (c.node.type.shape.size() == 2 && !c.is_batched(2) && c.is_batched(1)) {  // one larger product
     const std::int64_t rows = c.size * a.size(1);
     const Shape flat{rows, b.size(1)};
-    return reshape(
-        c.make({reshape(c.spread(0), flat), reshape(a, {rows, a.size(2)}), b}, {}, flat), c.shape());
+    return reshape(c.make({reshape(c.spread(0), flat), reshape(a, {rows, a.size(2)}), b}, {}, flat), c.shape());
   }
   return c.make({c.spread(0), c.spread(1), c.spread(2)}, {}, c.shape());
 }

@@ -1,9 +1,8 @@
 // Prod: each element gets the product of all others, computed without division, so that zeros are nothing special. Layer: transforms.
-#include "transforms/rules.h"
-
 #include <utility>
 
 #include "ops/infer.h"
+#include "transforms/rules.h"
 
 namespace sinter::transforms::rules {
 

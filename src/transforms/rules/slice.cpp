@@ -1,7 +1,7 @@
 // Slice: cotangents go back into zeros. No element is read twice, so this is a flip, a stretch and a pad, no scatter. Layer: transforms.
-#include "transforms/rules.h"
-
 #include <cstdlib>
+
+#include "transforms/rules.h"
 
 namespace sinter::transforms::rules {
 
