@@ -10,15 +10,19 @@ TEST(hazard, hazard_6_a_constant_of_minus_zero) {
       const Array x = make(repeat({1, 2}, n), t);
       const std::string what = str(t, " length ", n);
       const std::vector<double> minus = repeat({-INFINITY}, n);
-      const Arrays r = both([t](const Arrays& a) {
-        const Array& x = a[0];
-        const Array positive = abs(x), zero(-0.0, t);
-        return Arrays{1.0 / (positive * (-0.0)), 1.0 / (positive * zero), 1.0 / where(x > 0, -0.0, x), 1.0 / minimum(x, -0.0), 1.0 / clip(x, -1.0, -0.0), 1.0 / full(x.shape(), -0.0, t)};
-      }, {x}, what);
+      const Arrays r = both(
+          [t](const Arrays& a) {
+            const Array& x = a[0];
+            const Array positive = abs(x), zero(-0.0, t);
+            return Arrays{1.0 / (positive * (-0.0)), 1.0 / (positive * zero),   1.0 / where(x > 0, -0.0, x),
+                          1.0 / minimum(x, -0.0),    1.0 / clip(x, -1.0, -0.0), 1.0 / full(x.shape(), -0.0, t)};
+          },
+          {x}, what);
       for (std::size_t i = 0; i < r.size(); ++i) expect_values(r[i], minus, str(what, " result ", i));
     }
   const Array c{std::complex<float>(1, 2)};
-  both([](const Arrays& a) { return Arrays{a[0] * Array(std::complex<float>(-0.0f, -0.0f)), a[0] + std::complex<float>(-0.0f, 0.0f)}; }, {c}, "complex");
+  both([](const Arrays& a) { return Arrays{a[0] * Array(std::complex<float>(-0.0f, -0.0f)), a[0] + std::complex<float>(-0.0f, 0.0f)}; },
+       {c}, "complex");
 }
 
 TEST(hazard, hazard_7_constants_of_nan_and_infinity) {
@@ -35,10 +39,12 @@ TEST(hazard, hazard_7_constants_of_nan_and_infinity) {
     for (float im : {1.f, NAN, INFINITY, -INFINITY, -0.f}) {
       const std::complex<float> c(re, im);
       const Array x({std::complex<float>(1, 1), std::complex<float>(-1, 1)});
-      const Arrays r = both([c](const Arrays& a) {
-        const Array w = where(real(a[0]) > 0, a[0], c);
-        return Arrays{real(w), imag(w)};
-      }, {x}, str(re, " ", im));
+      const Arrays r = both(
+          [c](const Arrays& a) {
+            const Array w = where(real(a[0]) > 0, a[0], c);
+            return Arrays{real(w), imag(w)};
+          },
+          {x}, str(re, " ", im));
       expect_values(r[0], {1, re}, "real part");
       expect_values(r[1], {1, im}, "imaginary part");
     }
@@ -75,10 +81,12 @@ TEST(hazard, hazard_14_comparisons_compare_what_they_are_given) {
     for (Dtype t : kFloats)
       for (std::size_t n : {1, 17}) {
         const Arrays in{full({n}, c.x, t), full({n}, c.y, t)};
-        const Arrays r = both([f = c.f](const Arrays& a) {
-          const Array test = f(a[0] * 1.0, a[1]);
-          return Arrays{test, where(test, 1.0, 0.0), astype(test, float32) * 2.0, !test, where(f(a[0], a[1]), a[0], a[1])};
-        }, in, str(c.name, " ", t));
+        const Arrays r = both(
+            [f = c.f](const Arrays& a) {
+              const Array test = f(a[0] * 1.0, a[1]);
+              return Arrays{test, where(test, 1.0, 0.0), astype(test, float32) * 2.0, !test, where(f(a[0], a[1]), a[0], a[1])};
+            },
+            in, str(c.name, " ", t));
         expect_values(astype(r[0], float64), repeat({c.expected ? 1.0 : 0.0}, n), str(c.name, " ", t, " ", c.x, " ", c.y));
         expect_values(r[2], repeat({c.expected ? 2.0 : 0.0}, n), str(c.name, " ", t));
       }
@@ -97,12 +105,25 @@ TEST(hazard, hazard_15_products_and_sums_are_not_contracted) {
       for (std::size_t i = 0; i < n; ++i) v.push_back(0.1 + 0.0137 * static_cast<double>(i));
       const Array x = make(v, t), y = make(repeat({0.3, 1.7, 5.1}, n), t), s = zeros({n}, t);
       const std::string what = str(t, " length ", n);
-      const Arrays r = both([](const Arrays& a) {
-        const Array &x = a[0], &y = a[1], &s = a[2];
-        return Arrays{square(x * (1 + s)) - square(x), power(x * (1 + s), 2) - power(x, 2), x * y - x * y, (x * y) - (y * x), x * x - x * x * (1 + s), x * y + (-(x * y)), (x * (1 + s)) * y - x * y};
-      }, {x, y, s}, what);
+      const Arrays r = both(
+          [](const Arrays& a) {
+            const Array &x = a[0], &y = a[1], &s = a[2];
+            return Arrays{square(x * (1 + s)) - square(x),
+                          power(x * (1 + s), 2) - power(x, 2),
+                          x * y - x * y,
+                          (x * y) - (y * x),
+                          x * x - x * x * (1 + s),
+                          x * y + (-(x * y)),
+                          (x * (1 + s)) * y - x * y};
+          },
+          {x, y, s}, what);
       for (std::size_t i = 0; i < r.size(); ++i) expect_values(abs(r[i]), repeat({0}, n), str(what, " result ", i));
-      both([](const Arrays& a) { return Arrays{a[0] * a[1] + a[0], a[0] * a[1] - a[1], a[1] - a[0] * a[1], sum(a[0] * a[1]), sum(a[0] * a[1] + a[1]), lerp(a[0], a[1], 0.3), sigmoid(a[0] * a[1] + a[1])}; }, {x, y}, what);
+      both(
+          [](const Arrays& a) {
+            return Arrays{a[0] * a[1] + a[0],      a[0] * a[1] - a[1],    a[1] - a[0] * a[1],         sum(a[0] * a[1]),
+                          sum(a[0] * a[1] + a[1]), lerp(a[0], a[1], 0.3), sigmoid(a[0] * a[1] + a[1])};
+          },
+          {x, y}, what);
       const double big = t == float16 ? 6e4 : 1e30;
       const Array rows = both([big](const Arrays& a) { return softmax(a[0] * big); }, {x}, what);
       for (double e : rows.to_vector<double>()) EXPECT_TRUE(e >= 0 && e <= 1) << what << ": " << e;
@@ -167,13 +188,16 @@ TEST(hazard, hazard_31_floor_division_and_remainder) {
     const Array a = make({1, 0.5, 6, -1, 7, -7, 7, -7, 1e10, 0.3}, t), b = make({0.1, 0.1, 0.2, 0.1, 2, 2, -2, -2, 1e-20, -0.1}, t);
     for (int n = 1; n <= 10; ++n) {
       const Arrays in{slice(a, {0}, {n}), slice(b, {0}, {n})};
-      const Arrays r = both([](const Arrays& v) {
-        const std::vector<Array> d = divmod(v[0], v[1]);
-        return Arrays{floor_divide(v[0], v[1]), v[0] % v[1], d[0], d[1], floor_divide(v[0] * 1.0, v[1]) + 0.0};
-      }, in, str(t, " length ", n));
+      const Arrays r = both(
+          [](const Arrays& v) {
+            const std::vector<Array> d = divmod(v[0], v[1]);
+            return Arrays{floor_divide(v[0], v[1]), v[0] % v[1], d[0], d[1], floor_divide(v[0] * 1.0, v[1]) + 0.0};
+          },
+          in, str(t, " length ", n));
       EXPECT_EQ(difference(r[0], r[2]), "");
       EXPECT_EQ(difference(r[1], r[3]), "");
-      const std::vector<double> x = in[0].to_vector<double>(), y = in[1].to_vector<double>(), q = r[0].to_vector<double>(), m = r[1].to_vector<double>();
+      const std::vector<double> x = in[0].to_vector<double>(), y = in[1].to_vector<double>(), q = r[0].to_vector<double>(),
+                                m = r[1].to_vector<double>();
       for (std::size_t i = 0; i < x.size(); ++i) {
         const std::string what = str(t, ": ", x[i], " by ", y[i], " gives ", q[i], " and ", m[i]);
         EXPECT_TRUE(y[i] > 0 ? m[i] >= 0 && m[i] < y[i] : m[i] <= 0 && m[i] > y[i]) << what;

@@ -36,9 +36,7 @@ inline Real softplus(Real x) { return std::fmax(x, 0.0L) + std::log1p(std::exp(-
 inline Real mish(Real x) { return x * std::tanh(softplus(x)); }
 inline Real gelu(Real x) { return 0.5L * x * std::erfc(-x * 0.70710678118654752440084436210484903928L); }
 inline Real gelu_tanh(Real x) { return x * sigmoid(2 * 0.79788456080286535587989211986876373695L * (x + 0.044715L * x * x * x)); }
-inline Real selu(Real x) {
-  return 1.0507009873554804934193349852946L * (x < 0 ? 1.6732632423543772848170429916717L * std::expm1(x) : x);
-}
+inline Real selu(Real x) { return 1.0507009873554804934193349852946L * (x < 0 ? 1.6732632423543772848170429916717L * std::expm1(x) : x); }
 inline Real logaddexp(Real x, Real y) { return std::fmax(x, y) + std::log1p(std::exp(-std::fabs(x - y))); }
 
 /// The distance in units of the last place of the reference, rounded to t where it overflows.

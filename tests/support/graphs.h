@@ -46,7 +46,8 @@ inline Array place(const Tensor& t, Memory m = Memory::plain) {
       at += rest / plain[d] * strides[d];
       rest %= plain[d];
     }
-    std::memcpy(static_cast<char*>(buffer.data()) + static_cast<std::size_t>(at) * size, t.bytes.data() + static_cast<std::size_t>(i) * size, size);
+    std::memcpy(static_cast<char*>(buffer.data()) + static_cast<std::size_t>(at) * size,
+                t.bytes.data() + static_cast<std::size_t>(i) * size, size);
   }
   return engine::make_ready(std::move(buffer), {offset, strides}, t.dtype, t.shape);
 }

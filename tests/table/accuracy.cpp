@@ -1,7 +1,8 @@
 // Accuracy in float32 of the code that is generated for the floating functions, alone and fused, against the C library in long double.
+#include "support/accuracy.h"
+
 #include <algorithm>
 
-#include "support/accuracy.h"
 #include "table/table.h"
 
 namespace sinter::tests {
@@ -17,7 +18,8 @@ std::string check(const char* function, const std::vector<Array>& in, double bou
   const Array regular = call(op, in);
   const std::vector<float> got = regular.to_vector<float>();
   for (std::size_t i = 0; i < got.size(); ++i)
-    if (const double error = ulp(Dtype::float32, got[i], want(i)); error > bound) return str(function, ": element ", i, " is ", got[i], ", off by ", error, " ulp");
+    if (const double error = ulp(Dtype::float32, got[i], want(i)); error > bound)
+      return str(function, ": element ", i, " is ", got[i], ", off by ", error, " ulp");
   auto fused = compile([op](const std::vector<Array>& x) {
     std::vector<Array> negated;
     for (const Array& a : x) negated.push_back(-a);

@@ -27,8 +27,10 @@ std::vector<Batch> batches(std::size_t size) {
       Batch b{t, operands, {}};
       for (Op op : elementwise_ops(operands, t)) {
         const bool where = ops::info(op).rule == ops::Rule::Where;
-        if (where) result.push_back({t, operands, {op}});
-        else b.ops.push_back(op);
+        if (where)
+          result.push_back({t, operands, {op}});
+        else
+          b.ops.push_back(op);
         if (b.ops.size() == size) {
           result.push_back(b);
           b.ops.clear();
@@ -54,7 +56,8 @@ std::vector<Input> inputs_of(const Batch& b, Form f, int length, std::uint32_t s
 Graph graph_of(const Batch& b, std::span<const Input> in) {
   Graph g;
   std::vector<graph::Id> inputs, outputs;
-  for (std::size_t i = 0; i < in.size(); ++i) inputs.push_back(g.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, {in[i].tensor.dtype, in[i].tensor.shape}}));
+  for (std::size_t i = 0; i < in.size(); ++i)
+    inputs.push_back(g.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, {in[i].tensor.dtype, in[i].tensor.shape}}));
   for (Op op : b.ops) {
     std::vector<Dtype> dtypes;
     for (const Input& i : in) dtypes.push_back(i.tensor.dtype);
@@ -63,7 +66,8 @@ Graph graph_of(const Batch& b, std::span<const Input> in) {
     for (std::size_t i = is_where(b) ? 1 : 0; i < operands.size(); ++i) operands[i] = graph::cast(g, operands[i], t.compute);
     const graph::Id result = graph::elementwise(g, op, operands);
     outputs.push_back(result);
-    outputs.push_back(negates(op, t.result) ? graph::elementwise(g, Op::Negative, {result}) : graph::cast(g, result, neighbour_dtype(op, b.dtype)));
+    outputs.push_back(negates(op, t.result) ? graph::elementwise(g, Op::Negative, {result})
+                                            : graph::cast(g, result, neighbour_dtype(op, b.dtype)));
   }
   g.set_outputs(outputs);
   return g;
@@ -106,7 +110,9 @@ TEST(Table, ElementwiseInEveryLayout) {
       jobs.push_back([b, f, seed]() -> std::string {
         for (int length : {33, 16, 7, 1}) {
           if (!has_length(f) && length != 33) continue;
-          if (std::string d = check(b, f, length, seed, {.levels = f == Form::contiguous && length == 33 && (test_all() || seed % 4 == 0)}); !d.empty()) return d;
+          if (std::string d = check(b, f, length, seed, {.levels = f == Form::contiguous && length == 33 && (test_all() || seed % 4 == 0)});
+              !d.empty())
+            return d;
         }
         return "";
       });
@@ -123,7 +129,9 @@ TEST(Table, EveryLengthForOneOperationOfEachArity) {
       for (Form f : {Form::contiguous, Form::stepped})
         jobs.push_back([=]() -> std::string {
           for (int length = 1; length <= 33; ++length)
-            if (std::string e = check({static_cast<Dtype>(d), operands, {op}}, f, length, static_cast<std::uint32_t>(length), {}); !e.empty()) return e;
+            if (std::string e = check({static_cast<Dtype>(d), operands, {op}}, f, length, static_cast<std::uint32_t>(length), {});
+                !e.empty())
+              return e;
           return "";
         });
     }
@@ -140,7 +148,8 @@ TEST(Table, ElementwiseThroughCompile) {
         std::vector<Array> in = arrays_of(inputs_of(b, f, 17, 99));
         std::vector<Tensor> regular = read(call_all(b, in));
         for (int n = 0; n < 2; ++n)
-          if (std::string d = graph::difference(read(compiled(in)), regular); !d.empty()) return str("compile(), ", b.dtype, " ", ops::info(b.ops[0]).name, " and others: ", d);
+          if (std::string d = graph::difference(read(compiled(in)), regular); !d.empty())
+            return str("compile(), ", b.dtype, " ", ops::info(b.ops[0]).name, " and others: ", d);
       }
       return compiled.stats().traces == 2 ? "" : str(compiled.stats().traces, " traces, not 2");
     });

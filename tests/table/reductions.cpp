@@ -49,19 +49,33 @@ std::vector<std::int64_t> strides_of(const Shape& shape, int layout) {
   std::vector<std::int64_t> s = graph::row_major(shape);
   const std::size_t n = s.size();
   switch (layout) {
-    case 1: std::int64_t at; at = 1; for (std::size_t d = 0; d < n; ++d) s[d] = at, at *= shape[d]; break;  // the first axis innermost
-    case 2: for (std::int64_t& v : s) v *= 3; break;                                                        // gaps
-    case 3: for (std::int64_t& v : s) v = -v; break;                                                        // backwards
-    case 4: s[0] = 0; break;                                                                                // broadcast
+    case 1:
+      std::int64_t at;
+      at = 1;
+      for (std::size_t d = 0; d < n; ++d) s[d] = at, at *= shape[d];
+      break;  // the first axis innermost
+    case 2:
+      for (std::int64_t& v : s) v *= 3;
+      break;  // gaps
+    case 3:
+      for (std::int64_t& v : s) v = -v;
+      break;                  // backwards
+    case 4: s[0] = 0; break;  // broadcast
     case 5: s[n - 1] = 0; break;
-    case 6: for (std::size_t d = 0; d < n; ++d) s[d] = static_cast<std::int64_t>(d) + 1; break;             // overlapping
+    case 6:
+      for (std::size_t d = 0; d < n; ++d) s[d] = static_cast<std::int64_t>(d) + 1;
+      break;  // overlapping
     default: break;
   }
   return s;
 }
 
 double tolerance(Dtype t) {
-  return t == Dtype::float64 ? 1e-13 : t == Dtype::float16 ? 1e-3 : t == Dtype::bfloat16 ? 8e-3 : is_floating(t) || is_complex(t) ? 1e-5 : 0;
+  return t == Dtype::float64               ? 1e-13
+         : t == Dtype::float16             ? 1e-3
+         : t == Dtype::bfloat16            ? 8e-3
+         : is_floating(t) || is_complex(t) ? 1e-5
+                                           : 0;
 }
 
 std::string check(Dtype t, const Shape& shape, const Axes& axes, int layout, std::uint32_t seed, bool levels) {
@@ -90,7 +104,8 @@ TEST(Table, ReductionsInEveryLayout) {
   const struct {
     Shape shape;
     Axes axes;
-  } cases[] = {{{3, 5, 34}, {0}}, {{3, 5, 34}, {1}}, {{3, 5, 34}, {2}}, {{3, 5, 34}, {0, 1}}, {{3, 5, 34}, {0, 2}}, {{3, 5, 34}, {1, 2}}, {{3, 5, 34}, {0, 1, 2}}, {{2, 4, 3, 5}, {1, 3}}};
+  } cases[] = {{{3, 5, 34}, {0}},    {{3, 5, 34}, {1}},    {{3, 5, 34}, {2}},       {{3, 5, 34}, {0, 1}},
+               {{3, 5, 34}, {0, 2}}, {{3, 5, 34}, {1, 2}}, {{3, 5, 34}, {0, 1, 2}}, {{2, 4, 3, 5}, {1, 3}}};
   std::vector<std::function<std::string()>> jobs;
   std::uint32_t seed = 0;
   int number = 0;

@@ -129,7 +129,8 @@ TEST(Table, CastsBetweenAllPairs) {
             outputs.push_back(graph::cast(g, outputs.back(), t));
           }
           g.set_outputs(outputs);
-          if (std::string e = disagreement(g, in, {.levels = f == Form::contiguous && length == 33}); !e.empty()) return str("casts of ", t, " ", name(f), " length ", length, ": ", e);
+          if (std::string e = disagreement(g, in, {.levels = f == Form::contiguous && length == 33}); !e.empty())
+            return str("casts of ", t, " ", name(f), " length ", length, ": ", e);
         }
         return "";
       });

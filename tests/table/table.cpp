@@ -24,7 +24,8 @@ class Count : public testing::Environment {
   void TearDown() override {
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
     const auto kernels = static_cast<long long>(engine::kernel_count());  // what the store holds: 4096 at most
-    std::printf("%lld%s kernels, %d of them at another level too, %.0f ms\n", kernels, kernels == 4096 ? " or more" : "", other_levels.load(), ms);
+    std::printf("%lld%s kernels, %d of them at another level too, %.0f ms\n", kernels, kernels == 4096 ? " or more" : "",
+                other_levels.load(), ms);
   }
   std::chrono::steady_clock::time_point start_;
 };
@@ -49,7 +50,8 @@ engine::Plan at_other_level(engine::Plan plan) {
     const kernel::Kernel& k = launch->kernel->kernel();
     backends::CodegenOptions options;
     options.level = k.body.size() > 400 ? 2 : 0;  // long kernels are made at level 0 as it is
-    const_cast<engine::Launch*>(launch)->kernel = std::make_shared<const engine::Executable>(k, backends::codegen().compile(k, backends::host_target(), options));
+    const_cast<engine::Launch*>(launch)->kernel =
+        std::make_shared<const engine::Executable>(k, backends::codegen().compile(k, backends::host_target(), options));
     ++other_levels;
   }
   return plan;
@@ -78,11 +80,13 @@ std::vector<Op> elementwise_ops(int operands, Dtype t) {
 }
 
 const char* name(Form f) {
-  static constexpr const char* kNames[] = {"contiguous", "stepped", "reversed", "transposed", "broadcast", "scalar_operand", "zero_d", "empty"};
+  static constexpr const char* kNames[] = {"contiguous", "stepped",        "reversed", "transposed",
+                                           "broadcast",  "scalar_operand", "zero_d",   "empty"};
   return kNames[static_cast<int>(f)];
 }
 
-Input operand(Dtype t, const Shape& shape, const std::vector<std::int64_t>& strides, std::uint32_t seed, double low, double high, bool special) {
+Input operand(Dtype t, const Shape& shape, const std::vector<std::int64_t>& strides, std::uint32_t seed, double low, double high,
+              bool special) {
   static constexpr double kSpecial[] = {0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e30, 1e-40, -3e9, 65519, 6e-8};
   const bool empty = shape.product() == 0;
   std::int64_t first = 0, last = 0;
@@ -139,7 +143,9 @@ Input operand(Form f, int length, int number, Dtype t, std::uint32_t seed, doubl
       break;
     case Form::broadcast:
       shape = {3, length};
-      strides = number == 0 ? std::vector<std::int64_t>{0, 1} : number == 1 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{length, 1};
+      strides = number == 0   ? std::vector<std::int64_t>{0, 1}
+                : number == 1 ? std::vector<std::int64_t>{1, 0}
+                              : std::vector<std::int64_t>{length, 1};
       break;
     case Form::scalar_operand:
       if (number > 0) shape = {}, strides = {};
@@ -165,9 +171,13 @@ std::string disagreement(const Graph& g, std::span<const Input> inputs, const Wa
   if (std::string d = differ("regular and reference", graph::difference(regular, reference, ways.tolerance)); !d.empty()) return d;
   engine::Plan plan = plan_of(g, arrays);
   if (std::string d = differ("compiled and regular", graph::difference(read(plan.run(arrays, {}, {})), regular)); !d.empty()) return d;
-  if (std::string d = differ("interpreted and regular", graph::difference(read(plan.run(arrays, {}, {}, true)), regular)); !d.empty()) return d;
+  if (std::string d = differ("interpreted and regular", graph::difference(read(plan.run(arrays, {}, {}, true)), regular)); !d.empty())
+    return d;
   if (ways.unfused) {
-    if (std::string d = differ("unfused and regular", graph::difference(read(plan_of(g, arrays, false, false).run(arrays, {}, {})), regular)); !d.empty()) return d;
+    if (std::string d =
+            differ("unfused and regular", graph::difference(read(plan_of(g, arrays, false, false).run(arrays, {}, {})), regular));
+        !d.empty())
+      return d;
   }
   if (ways.levels) return differ("another level and regular", graph::difference(read(at_other_level(plan).run(arrays, {}, {})), regular));
   return "";

@@ -21,7 +21,9 @@ bool test_all();
 Array call(Op op, const std::vector<Array>& operands);
 /// The elementwise operations with this many operands that take operands of dtype t.
 std::vector<Op> elementwise_ops(int operands, Dtype t);
-inline Dtype operand_dtype(Op op, int operand, Dtype t) { return ops::info(op).rule == ops::Rule::Where && operand == 0 ? Dtype::bool_ : t; }
+inline Dtype operand_dtype(Op op, int operand, Dtype t) {
+  return ops::info(op).rule == ops::Rule::Where && operand == 0 ? Dtype::bool_ : t;
+}
 
 /// Layouts of operands. All operands of a call have one shape, but their strides differ; `scalar_operand`: those after the first are 0-d.
 enum class Form { contiguous, stepped, reversed, transposed, broadcast, scalar_operand, zero_d, empty };
@@ -38,7 +40,8 @@ struct Input {
 };
 /// Numbers in [low, high] and, with `special`, every eighth or so a zero of either sign, an infinity, NaN, a denormal or a number that
 /// overflows narrow dtypes; integers and bool take the numbers' conversion, every fourth integer any bits.
-Input operand(Dtype t, const Shape& shape, const std::vector<std::int64_t>& strides, std::uint32_t seed, double low, double high, bool special);
+Input operand(Dtype t, const Shape& shape, const std::vector<std::int64_t>& strides, std::uint32_t seed, double low, double high,
+              bool special);
 Input operand(Form f, int length, int number, Dtype t, std::uint32_t seed, double low = -3, double high = 3);
 
 /// Runs a graph as compiled, unfused, interpreted, and at other levels of code generation, and compares each with `regular` bit for bit
