@@ -46,8 +46,8 @@ concept CallMutWithState = Tree<S> && CallMut<F, S&, A...>;
 /// compile(f) accepts F: a function, a member function, or a callable object that can be kept.
 template <class F>
 concept Compile = std::is_object_v<std::decay_t<F>> && std::move_constructible<std::decay_t<F>> &&
-    (std::is_class_v<std::decay_t<F>> || std::is_member_function_pointer_v<std::decay_t<F>> ||
-     (std::is_pointer_v<std::decay_t<F>> && std::is_function_v<std::remove_pointer_t<std::decay_t<F>>>));
+                  (std::is_class_v<std::decay_t<F>> || std::is_member_function_pointer_v<std::decay_t<F>> ||
+                   (std::is_pointer_v<std::decay_t<F>> && std::is_function_v<std::remove_pointer_t<std::decay_t<F>>>));
 /// compile_with_state(f) accepts F: its first parameter is a non-const lvalue reference, or generic.
 template <class F>
 concept CompileWithState = Compile<F> && detail::first_is_state<detail::signature_of<std::decay_t<F>>>;

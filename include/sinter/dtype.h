@@ -77,11 +77,16 @@ concept Element = Arithmetic<T> || std::same_as<T, Float16> || std::same_as<T, B
 // The dtype that stores a C++ type: by width, so that `long` and `long long` are both int64.
 template <Element T>
 constexpr Dtype dtype_of() {
-  if constexpr (std::same_as<T, bool>) return Dtype::bool_;
-  else if constexpr (std::same_as<T, Float16>) return Dtype::float16;
-  else if constexpr (std::same_as<T, BFloat16>) return Dtype::bfloat16;
-  else if constexpr (std::same_as<T, std::complex<float>>) return Dtype::complex64;
-  else if constexpr (std::floating_point<T>) return sizeof(T) == 4 ? Dtype::float32 : Dtype::float64;
+  if constexpr (std::same_as<T, bool>)
+    return Dtype::bool_;
+  else if constexpr (std::same_as<T, Float16>)
+    return Dtype::float16;
+  else if constexpr (std::same_as<T, BFloat16>)
+    return Dtype::bfloat16;
+  else if constexpr (std::same_as<T, std::complex<float>>)
+    return Dtype::complex64;
+  else if constexpr (std::floating_point<T>)
+    return sizeof(T) == 4 ? Dtype::float32 : Dtype::float64;
   else {
     constexpr int log = std::countr_zero(sizeof(T));  // 1, 2, 4, 8 bytes -> 0, 1, 2, 3
     return static_cast<Dtype>(static_cast<int>(std::signed_integral<T> ? Dtype::int8 : Dtype::uint8) + log);

@@ -14,10 +14,10 @@ class SINTER_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-#define SINTER_ERROR(Name, Base)                 \
-  class SINTER_API Name : public Base {          \
-   public:                                       \
-    using Base::Base;                            \
+#define SINTER_ERROR(Name, Base)        \
+  class SINTER_API Name : public Base { \
+   public:                              \
+    using Base::Base;                   \
   };
 /// Shapes, axes or sizes that do not fit.
 SINTER_ERROR(ShapeError, Error)

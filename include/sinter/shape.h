@@ -38,22 +38,37 @@ class Dim {
   constexpr Dim operator-() const { return Dim(-value_); }
   constexpr Dim operator+() const { return *this; }
 
-#define SINTER_DIM_ARITH(op, result)                                                                                             \
-  friend Dim operator op(const Dim& x, const Dim& y) { std::int64_t a = x.value_, b = y.value_; return Dim(result); }            \
-  template <std::integral T> friend Dim operator op(const Dim& x, T y) { return x op Dim(static_cast<std::int64_t>(y)); }        \
-  template <std::integral T> friend Dim operator op(T x, const Dim& y) { return Dim(static_cast<std::int64_t>(x)) op y; }        \
+#define SINTER_DIM_ARITH(op, result)                   \
+  friend Dim operator op(const Dim& x, const Dim& y) { \
+    std::int64_t a = x.value_, b = y.value_;           \
+    return Dim(result);                                \
+  }                                                    \
+  template <std::integral T>                           \
+  friend Dim operator op(const Dim& x, T y) {          \
+    return x op Dim(static_cast<std::int64_t>(y));     \
+  }                                                    \
+  template <std::integral T>                           \
+  friend Dim operator op(T x, const Dim& y) {          \
+    return Dim(static_cast<std::int64_t>(x)) op y;     \
+  }                                                    \
   Dim& operator op##=(const Dim & y) { return *this = *this op y; }
   SINTER_DIM_ARITH(+, a + b)
   SINTER_DIM_ARITH(-, a - b)
-  SINTER_DIM_ARITH(*, a * b)
+  SINTER_DIM_ARITH(*, a* b)
   SINTER_DIM_ARITH(/, detail::divide_dim(a, b))
   SINTER_DIM_ARITH(%, detail::remainder_dim(a, b))
 #undef SINTER_DIM_ARITH
 
-#define SINTER_DIM_COMPARE(op)                                                                                                   \
-  friend constexpr bool operator op(const Dim& x, const Dim& y) { return x.value_ op y.value_; }                                 \
-  template <std::integral T> friend constexpr bool operator op(const Dim& x, T y) { return x.value_ op static_cast<std::int64_t>(y); } \
-  template <std::integral T> friend constexpr bool operator op(T x, const Dim& y) { return static_cast<std::int64_t>(x) op y.value_; }
+#define SINTER_DIM_COMPARE(op)                                                                   \
+  friend constexpr bool operator op(const Dim& x, const Dim& y) { return x.value_ op y.value_; } \
+  template <std::integral T>                                                                     \
+  friend constexpr bool operator op(const Dim& x, T y) {                                         \
+    return x.value_ op static_cast<std::int64_t>(y);                                             \
+  }                                                                                              \
+  template <std::integral T>                                                                     \
+  friend constexpr bool operator op(T x, const Dim& y) {                                         \
+    return static_cast<std::int64_t>(x) op y.value_;                                             \
+  }
   SINTER_DIM_COMPARE(==)
   SINTER_DIM_COMPARE(!=)
   SINTER_DIM_COMPARE(<)

@@ -68,15 +68,11 @@ struct TreeAccess {
   template <class T>
   static auto owner_of() -> decltype(owner(&T::sinter_fields));
   template <class T>
-  static constexpr bool has = requires {
-    &T::sinter_fields;
-  };
+  static constexpr bool has = requires { &T::sinter_fields; };
   template <class T>
   static constexpr bool own = std::is_same_v<decltype(owner_of<T>()), T>;
   template <class T>
-  static constexpr bool with_base = requires {
-    T::sinter_has_base();
-  };
+  static constexpr bool with_base = requires { T::sinter_has_base(); };
 };
 /// Field number i of a list "a, b, c".
 SINTER_API std::string_view field_name(const char* list, std::size_t i);
@@ -102,17 +98,14 @@ concept MapLike = requires(T& t) {
   t.size();
 };
 template <class T>
-concept SortedMap = MapLike<T> && requires {
-  typename T::key_compare;
-};
+concept SortedMap = MapLike<T> && requires { typename T::key_compare; };
 template <class T>
 concept ListLike = requires(T& t, std::size_t n) {
   t.resize(n);
   t.begin();
   t.size();
   typename T::value_type;
-}
-&&!std::same_as<T, std::string>;
+} && !std::same_as<T, std::string>;
 template <class T>
 concept OptionalLike = requires(T& t) {
   t.has_value();
@@ -386,7 +379,7 @@ T tree_map(F&& f, const T& tree, const U&... rest) {
   std::array<std::vector<Array>, sizeof...(U) + 1> in{tree_flatten(tree), tree_flatten(rest)...};
   for (const auto& leaves : in)
     if (leaves.size() != in[0].size()) detail::throw_leaf_count("tree_map", leaves.size(), in[0].size());
-  auto at = [&]<std::size_t... I>(std::size_t k, std::index_sequence<I...>)->Array { return f(std::as_const(in[I][k])...); };
+  auto at = [&]<std::size_t... I>(std::size_t k, std::index_sequence<I...>) -> Array { return f(std::as_const(in[I][k])...); };
   std::vector<Array> out;
   for (std::size_t k = 0; k < in[0].size(); ++k) out.push_back(at(k, std::make_index_sequence<sizeof...(U) + 1>()));
   return tree_unflatten(tree, out);

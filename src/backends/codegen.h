@@ -12,7 +12,7 @@
 namespace sinter::backends {
 
 struct CodegenOptions {
-  int level = 2;             // LLVM's code-generation level; bits do not depend on it
+  int level = 2;  // LLVM's code-generation level; bits do not depend on it
   bool fast_math = false;
   std::string* llvm_ir = nullptr;   // receives the module's text
   std::string* assembly = nullptr;  // receives the assembly

@@ -19,7 +19,8 @@ std::string str(const T&... parts) {
 
 /// Throws InternalError when `ok` is false: a fault of ours, not of the user.
 inline void check(bool ok, const char* what) {
-  if (!ok) [[unlikely]] throw InternalError(std::string("internal: ") + what);
+  if (!ok) [[unlikely]]
+    throw InternalError(std::string("internal: ") + what);
 }
 
 template <class>

@@ -79,7 +79,8 @@ class Capture {
     evaluate({&a, 1}, "compile");
     if (v.shape.product() == 1) {
       std::uint64_t bits = 0;
-      std::memcpy(&bits, static_cast<const char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype), static_cast<std::size_t>(size_of(v.dtype)));
+      std::memcpy(&bits, static_cast<const char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype),
+                  static_cast<std::size_t>(size_of(v.dtype)));
       ids_[&v] = graph.add({Op::Constant, {}, {static_cast<std::int64_t>(bits)}, {v.dtype, v.shape}});
     } else {
       ids_[&v] = graph.add({Op::Input, {}, {static_cast<std::int64_t>(inputs_ + constants.size())}, {v.dtype, v.shape}});
@@ -137,7 +138,8 @@ class Compiled final : public CompiledGraph {
 
  private:
   std::shared_ptr<const Plan> plan_for(std::span<const Array> inputs) {
-    bool plain = std::all_of(inputs.begin(), inputs.end(), [](const Array& a) { return graph::is_row_major(a.get()->shape, a.get()->layout.strides); });
+    bool plain = std::all_of(inputs.begin(), inputs.end(),
+                             [](const Array& a) { return graph::is_row_major(a.get()->shape, a.get()->layout.strides); });
     std::string key;
     if (!plain)
       for (const Array& a : inputs)
@@ -171,7 +173,8 @@ class Compiled final : public CompiledGraph {
 
 }  // namespace
 
-std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs, const GraphOptions& options) {
+std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs,
+                                             const GraphOptions& options) {
   Capture c(placeholders);
   c.graph.name = options.name;
   std::vector<Id> ids;

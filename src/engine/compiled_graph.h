@@ -12,14 +12,14 @@
 namespace sinter::engine {
 
 struct GraphOptions {
-  std::string name;       // of the compiled function, for texts
+  std::string name;  // of the compiled function, for texts
   bool simplify = true;
   bool fuse = true;
   bool fast_math = false;
 };
 
-struct GraphCost {        // totals so far
-  std::int64_t kernels = 0;     // generated for it (not those found in the store)
+struct GraphCost {           // totals so far
+  std::int64_t kernels = 0;  // generated for it (not those found in the store)
   double codegen_ms = 0;
 };
 
@@ -31,13 +31,14 @@ class CompiledGraph {
   /// any input is overwritten.
   virtual std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) = 0;
   virtual GraphCost cost() const = 0;
-  virtual std::string graph_text() const = 0;      // optimised
+  virtual std::string graph_text() const = 0;                          // optimised
   virtual std::string kernel_text(std::span<const Array> inputs) = 0;  // of the plan for these inputs
-  virtual std::string explain() const = 0;         // kernels; what was fused, and what not and why
+  virtual std::string explain() const = 0;                             // kernels; what was fused, and what not and why
 };
 
 /// Captures what `outputs` need of the current trace's values; `placeholders` become the graph's inputs, in order; other ready values
 /// become constants.
-std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs, const GraphOptions& options);
+std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs,
+                                             const GraphOptions& options);
 
 }  // namespace sinter::engine

@@ -17,14 +17,18 @@ namespace {
 using detail::State;
 using ops::Op;
 
-bool is_literal(const Value& v) { return v.op == Op::Constant && v.attrs.size() == 1 && v.state.load(std::memory_order_acquire) != State::ready; }
+bool is_literal(const Value& v) {
+  return v.op == Op::Constant && v.attrs.size() == 1 && v.state.load(std::memory_order_acquire) != State::ready;
+}
 
 // ---- plans by signature ---------------------------------------------------------------------------------------------------------------
 
 class Signature {
  public:
   template <class T>
-  void add(const T& v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void add(const T& v) {
+    bytes_.append(reinterpret_cast<const char*>(&v), sizeof v);
+  }
   void add(const Shape& s) {
     add(s.size());
     for (const Dim& d : s) add(static_cast<std::int64_t>(d));
@@ -150,7 +154,8 @@ std::shared_ptr<const Plan> find_plan(const Value& v, const Operands& o) {
 constexpr std::int64_t kMaxHostFill = 64;  // elements of a literal that are written here, without a kernel
 
 void fill(Value& v) {
-  std::size_t bytes = static_cast<std::size_t>(size_of(v.dtype)), n = static_cast<std::size_t>(static_cast<std::int64_t>(v.shape.product()));
+  std::size_t bytes = static_cast<std::size_t>(size_of(v.dtype)),
+              n = static_cast<std::size_t>(static_cast<std::int64_t>(v.shape.product()));
   v.buffer = runtime::allocate(bytes * n);
   for (std::size_t i = 0; i < n; ++i)
     std::memcpy(static_cast<char*>(v.buffer.data()) + i * bytes, &v.attrs[v.attrs.size() == 1 ? 0 : i], bytes);
@@ -165,8 +170,10 @@ void run_value(Value& v) {
   try {
     std::shared_ptr<const Plan> plan = find_plan(v, o);
     std::vector<std::uint64_t> constants;
-    if (v.op == Op::Constant) constants = {static_cast<std::uint64_t>(v.attrs[0])};
-    else if (has_own_constants(v.op)) constants = o.bits();
+    if (v.op == Op::Constant)
+      constants = {static_cast<std::uint64_t>(v.attrs[0])};
+    else if (has_own_constants(v.op))
+      constants = o.bits();
     std::vector<int> owned(o.inputs.size(), 1);
     Array result = plan->run(o.inputs, owned, constants)[0];
     v.buffer = result.get()->buffer;
@@ -230,7 +237,9 @@ class Evaluation {
     }
   }
   static bool inputs_ready(const Value& v) {
-    return std::all_of(v.inputs.begin(), v.inputs.end(), [](const Array& a) { return a.get()->state.load(std::memory_order_acquire) == State::ready || is_literal(*a.get()); });
+    return std::all_of(v.inputs.begin(), v.inputs.end(), [](const Array& a) {
+      return a.get()->state.load(std::memory_order_acquire) == State::ready || is_literal(*a.get());
+    });
   }
 
   // Claims what is lazy under `root`, operands first. What another thread has claimed is left to it.
@@ -276,7 +285,8 @@ class Evaluation {
   // Until another thread has made it ready; or has failed: then it is claimed for us.
   void wait(Array a) {
     State s = a.get()->state.load(std::memory_order_acquire);
-    if (s == State::claimed) a.get()->state.wait(s, std::memory_order_acquire);
+    if (s == State::claimed)
+      a.get()->state.wait(s, std::memory_order_acquire);
     else if (s == State::lazy) {
       std::vector<Array> waiting = std::move(order_);
       order_.clear();

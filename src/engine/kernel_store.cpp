@@ -20,8 +20,10 @@ Executable::Executable(kernel::Kernel k, std::optional<runtime::Image> image) : 
   entry_ = code_->entry();
 }
 void Executable::run(std::int64_t begin, std::int64_t end, const std::uint64_t* block) const {
-  if (entry_) entry_(begin, end, block);
-  else interpret(begin, end, block);
+  if (entry_)
+    entry_(begin, end, block);
+  else
+    interpret(begin, end, block);
 }
 void Executable::interpret(std::int64_t begin, std::int64_t end, const std::uint64_t* block) const {
   kernel::interpret(kernel_, backends::host_target().lanes, begin, end, block);

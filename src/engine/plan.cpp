@@ -49,7 +49,7 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
 }  // namespace
 
 std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
-                            bool interpreted) const {
+                             bool interpreted) const {
   if (constants.empty()) constants = constants_;
   Memory memory{inputs, std::vector<runtime::BufferRef>(buffers_.size())};
   // In the order of the outputs, so that each state goes on in its own memory where it can.
@@ -70,7 +70,8 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
     }
   }
   for (std::size_t i = 0; i < buffers_.size(); ++i)
-    if (!memory.buffers[i]) memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
+    if (!memory.buffers[i])
+      memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
   // Nothing below fails: all memory is held.
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {

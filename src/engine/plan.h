@@ -25,8 +25,8 @@ struct Slot {
 struct Launch {
   std::shared_ptr<const Executable> kernel;
   std::vector<Slot> buffers;
-  std::vector<std::uint64_t> words;        // the launch's block; buffers and scalars are filled in at each call
-  std::vector<std::uint32_t> scalars;      // indices into the call's constants
+  std::vector<std::uint64_t> words;    // the launch's block; buffers and scalars are filled in at each call
+  std::vector<std::uint32_t> scalars;  // indices into the call's constants
   std::int64_t tasks = 0, grain = 0;
 };
 struct Call {
@@ -40,8 +40,8 @@ using Step = std::variant<Launch, Call>;
 struct PlannedBuffer {
   std::int64_t bytes = 0;
   bool is_output = false;
-  std::vector<std::uint32_t> donors;    // inputs of the same size that are dead when this buffer is first written
-  runtime::BufferRef fixed;             // constants of several elements: memory of the plan's own, never written
+  std::vector<std::uint32_t> donors;  // inputs of the same size that are dead when this buffer is first written
+  runtime::BufferRef fixed;           // constants of several elements: memory of the plan's own, never written
 };
 
 struct Output {

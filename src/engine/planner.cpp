@@ -80,7 +80,8 @@ void Planner::place_nodes() {
       int bytes = size_of(n.type.dtype);
       storages_[s].fixed = runtime::allocate(n.attrs.size() * static_cast<std::size_t>(bytes));
       for (std::size_t i = 0; i < n.attrs.size(); ++i)
-        std::memcpy(static_cast<char*>(storages_[s].fixed.data()) + i * static_cast<std::size_t>(bytes), &n.attrs[i], static_cast<std::size_t>(bytes));
+        std::memcpy(static_cast<char*>(storages_[s].fixed.data()) + i * static_cast<std::size_t>(bytes), &n.attrs[i],
+                    static_cast<std::size_t>(bytes));
     } else if (ops::info(n.op).kind == OpKind::View) {
       place_view(id);
     } else if (ops::info(n.op).kind == OpKind::Call || n.op == Op::Concatenate || n.op == Op::Pad) {
@@ -177,8 +178,9 @@ void Planner::emit(const Item& item) {
 }
 
 void Planner::emit_group(const graph::Group& group) {
-  emit_lowered(kernel::lower(g_, group, [&](Id id) -> const Layout& { return places_[id]->layout; }), [&](Id id) -> const Place& { return *places_[id]; },
-               [&](Id id) { return static_cast<std::uint64_t>(id); });
+  emit_lowered(
+      kernel::lower(g_, group, [&](Id id) -> const Layout& { return places_[id]->layout; }),
+      [&](Id id) -> const Place& { return *places_[id]; }, [&](Id id) { return static_cast<std::uint64_t>(id); });
 }
 
 void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
@@ -195,7 +197,8 @@ void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
                [&](Id) { return static_cast<std::uint64_t>(from); });
 }
 
-void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<std::uint64_t(Id)> constant_of) {
+void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of,
+                           FunctionRef<std::uint64_t(Id)> constant_of) {
   std::vector<std::uint32_t> scratch;  // written by the first kernel, read by the second, in order
   for (kernel::Lowered& l : list) {
     Launch launch;
@@ -237,9 +240,12 @@ std::optional<kernel::CallDesc::Matrix> Planner::matrix(const Shape& shape, cons
   std::int64_t rows = shape[r], columns = shape[c];
   kernel::CallDesc::Matrix m;
   // The stride of an axis of size 1 means nothing. Where both readings fit, the first is taken.
-  if ((s[c] == 1 || columns == 1) && (s[r] >= columns || rows == 1)) m = {false, rows == 1 ? columns : s[r], rows * columns};
-  else if ((s[r] == 1 || rows == 1) && (s[c] >= rows || columns == 1)) m = {true, columns == 1 ? rows : s[c], rows * columns};
-  else return std::nullopt;
+  if ((s[c] == 1 || columns == 1) && (s[r] >= columns || rows == 1))
+    m = {false, rows == 1 ? columns : s[r], rows * columns};
+  else if ((s[r] == 1 || rows == 1) && (s[c] >= rows || columns == 1))
+    m = {true, columns == 1 ? rows : s[c], rows * columns};
+  else
+    return std::nullopt;
   // Batch axes must walk as one, and not in place.
   std::int64_t next = 0;  // stride times size of the axis within
   for (std::size_t d = r; d-- > 0;) {
@@ -309,7 +315,9 @@ void Planner::assign_buffers() {
   std::vector<std::uint32_t> idle;  // buffers that hold nothing any more
   for (int i = 0; i < steps; ++i) {
     const std::vector<Use>& uses = uses_[static_cast<std::size_t>(i)];
-    auto readers = [&](std::uint32_t storage) { return std::count_if(uses.begin(), uses.end(), [&](const Use& u) { return u.storage == storage; }); };
+    auto readers = [&](std::uint32_t storage) {
+      return std::count_if(uses.begin(), uses.end(), [&](const Use& u) { return u.storage == storage; });
+    };
     std::vector<std::uint32_t> taken;  // storages whose buffer a result of this step has taken over
     for (const Use& w : uses) {
       Storage& s = storages_[w.storage];
@@ -320,7 +328,9 @@ void Planner::assign_buffers() {
                std::find(taken.begin(), taken.end(), r.storage) == taken.end();
       };
       // A written buffer that is only partly written in this step (concatenate, pad) has no reads at the same index; scratch neither.
-      auto source = std::find_if(uses.begin(), uses.end(), [&](const Use& r) { return in_place(r) && storages_[r.storage].input < 0 && !storages_[r.storage].is_output; });
+      auto source = std::find_if(uses.begin(), uses.end(), [&](const Use& r) {
+        return in_place(r) && storages_[r.storage].input < 0 && !storages_[r.storage].is_output;
+      });
       if (source != uses.end()) {
         s.buffer = storages_[source->storage].buffer;
         taken.push_back(source->storage);
@@ -331,8 +341,10 @@ void Planner::assign_buffers() {
       auto best = idle.end();
       for (auto it = idle.begin(); it != idle.end(); ++it) {
         std::int64_t have = plan_.buffers_[*it].bytes;
-        if (s.is_output ? have == s.bytes : best == idle.end() || (have >= s.bytes ? plan_.buffers_[*best].bytes < s.bytes || have < plan_.buffers_[*best].bytes
-                                                                               : plan_.buffers_[*best].bytes < have))
+        if (s.is_output
+                ? have == s.bytes
+                : best == idle.end() || (have >= s.bytes ? plan_.buffers_[*best].bytes < s.bytes || have < plan_.buffers_[*best].bytes
+                                                         : plan_.buffers_[*best].bytes < have))
           best = it;
       }
       if (best != idle.end()) {
@@ -348,7 +360,8 @@ void Planner::assign_buffers() {
       for (const Storage& t : storages_) {
         if (t.input < 0 || t.is_output || t.bytes != s.bytes || t.last > i) continue;
         bool here = t.last == i;
-        bool fits = !here || std::any_of(uses.begin(), uses.end(), [&](const Use& r) { return &storages_[r.storage] == &t && in_place(r); });
+        bool fits =
+            !here || std::any_of(uses.begin(), uses.end(), [&](const Use& r) { return &storages_[r.storage] == &t && in_place(r); });
         if (fits) plan_.buffers_[s.buffer].donors.push_back(static_cast<std::uint32_t>(t.input));
       }
     }

@@ -37,7 +37,7 @@ class Planner {
   // A piece of work that is ordered as one: a group, or one of the nodes that have steps of their own.
   struct Item {
     const graph::Group* group = nullptr;
-    Id node = 0;       // Call, Concatenate, Pad, or a View whose operand must be copied
+    Id node = 0;                       // Call, Concatenate, Pad, or a View whose operand must be copied
     std::vector<std::uint32_t> reads;  // storages
   };
   struct Use {
@@ -74,7 +74,7 @@ class Planner {
   std::vector<Item> items_;
   std::vector<kernel::Kernel> kernels_;  // of the launches, in order
   std::unordered_map<Id, std::uint32_t> constant_index_;
-  std::vector<std::vector<Use>> uses_;            // by step
+  std::vector<std::vector<Use>> uses_;                                      // by step
   std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> slots_;  // by step: storage and byte offset of each slot
 };
 

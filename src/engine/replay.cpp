@@ -25,9 +25,11 @@ std::string cache_directory() {
 }
 
 void throw_with_replay(const InternalError& e, const graph::Graph& g) {
-  std::string directory = base::knobs().dump_dir.empty() ? cache_directory() : base::knobs().dump_dir, where = "no replay file: there is no directory for it";
+  std::string directory = base::knobs().dump_dir.empty() ? cache_directory() : base::knobs().dump_dir,
+              where = "no replay file: there is no directory for it";
   if (!directory.empty()) {
-    std::string text = graph::print(g), name = str(directory, "/replay-", std::hash<std::string>()(text), ".txt"), part = str(name, '.', getpid());
+    std::string text = graph::print(g), name = str(directory, "/replay-", std::hash<std::string>()(text), ".txt"),
+                part = str(name, '.', getpid());
     std::error_code failed;
     if (fs::create_directories(directory, failed)) fs::permissions(directory, fs::perms::owner_all, failed);
     bool written = static_cast<bool>(std::ofstream(part) << text << std::flush);

@@ -29,16 +29,16 @@ struct Value {
   std::atomic<State> state{State::lazy};
   ops::Op op{};
   Dtype dtype{};
-  bool symbolic = false;      // depends on a placeholder: has no data
-  std::uint32_t depth = 0;    // longest chain of lazy values below this one
-  std::uint64_t trace = 0;    // id of the trace in which it was made; 0: none
+  bool symbolic = false;    // depends on a placeholder: has no data
+  std::uint32_t depth = 0;  // longest chain of lazy values below this one
+  std::uint64_t trace = 0;  // id of the trace in which it was made; 0: none
   Shape shape;
   ops::Attrs attrs;
   std::vector<Array> inputs;  // empty once ready
   // ready:
   runtime::BufferRef buffer;
   engine::Layout layout;
-  Array rows;                 // the contiguous copy that data<T>() points into, if it needed one; see api/array.cpp
+  Array rows;  // the contiguous copy that data<T>() points into, if it needed one; see api/array.cpp
 };
 
 }  // namespace sinter::detail

@@ -66,8 +66,8 @@ Graph rewrite_with_source(const Graph& source, FunctionRef<Id(Graph& target, con
 /// Times each node is used: as an operand (once per operand slot), and as an output.
 std::vector<int> count_uses(const Graph& g);
 
-std::string print(const Graph& g);         // stable text; parse(print(g)) == g
-Graph parse(std::string_view text);        // throws Error with line and column
-void verify(const Graph& g);               // throws InternalError that names the node and the rule it breaks
+std::string print(const Graph& g);   // stable text; parse(print(g)) == g
+Graph parse(std::string_view text);  // throws Error with line and column
+void verify(const Graph& g);         // throws InternalError that names the node and the rule it breaks
 
 }  // namespace sinter::graph

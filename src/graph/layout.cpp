@@ -34,8 +34,10 @@ std::optional<Layout> reshape_layout(const Shape& result, const Shape& operand, 
     if (a_end < operand.size()) na *= operand[a_end++];
     if (b_end < result.size()) nb *= result[b_end++];
     while (na != nb) {
-      if (na < nb) na *= operand[a_end++];
-      else nb *= result[b_end++];
+      if (na < nb)
+        na *= operand[a_end++];
+      else
+        nb *= result[b_end++];
     }
     // Trailing axes of size 1 belong to this group.
     while (a_end < operand.size() && operand[a_end] == 1) ++a_end;
@@ -44,8 +46,10 @@ std::optional<Layout> reshape_layout(const Shape& result, const Shape& operand, 
     std::int64_t inner = 0, covered = 0;  // stride of the innermost axis above size 1, and stride * size so far
     for (std::size_t i = a_end; i-- > a;) {
       if (operand[i] == 1) continue;
-      if (first) inner = in.strides[i];
-      else if (in.strides[i] != covered) return std::nullopt;
+      if (first)
+        inner = in.strides[i];
+      else if (in.strides[i] != covered)
+        return std::nullopt;
       covered = in.strides[i] * operand[i];
       first = false;
     }

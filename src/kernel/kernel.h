@@ -60,7 +60,7 @@ struct Inst {
   std::uint8_t unroll = 1;           // Loop
   std::uint16_t prefetch = 0;        // Loop, Vector: bytes ahead of contiguous accesses to prefetch; 0: none
   Ref in[3] = {kNone, kNone, kNone};
-  std::int64_t imm = 0;              // Arg, Scalar: number; Const: bits; Load, Store: buffer
+  std::int64_t imm = 0;  // Arg, Scalar: number; Const: bits; Load, Store: buffer
   bool operator==(const Inst&) const = default;
 };
 
@@ -71,10 +71,10 @@ struct Buffer {
 };
 
 struct Kernel {
-  std::string name;             // of its operations, for people: "exp_add"; not part of its identity
+  std::string name;  // of its operations, for people: "exp_add"; not part of its identity
   std::vector<Buffer> buffers;
-  int integers = 0;             // Arg numbers are below this
-  int scalars = 0;              // Scalar numbers are below this
+  int integers = 0;  // Arg numbers are below this
+  int scalars = 0;   // Scalar numbers are below this
   std::vector<Inst> body;
 };
 
@@ -94,14 +94,14 @@ class Builder {
  public:
   Kernel kernel;
   Ref add(Inst i);
-  Ref buffer(Dtype t, bool written);               // returns its number
-  Ref arg();                                       // a new integer argument
-  Ref scalar(Dtype t);                             // a new scalar argument
+  Ref buffer(Dtype t, bool written);  // returns its number
+  Ref arg();                          // a new integer argument
+  Ref scalar(Dtype t);                // a new scalar argument
   Ref constant(Dtype t, std::uint64_t bits);
   Ref index(std::int64_t v) { return constant(Dtype::int64, static_cast<std::uint64_t>(v)); }
   Ref loop(LoopKind kind, Ref begin, Ref end, int unroll = 1, int prefetch = 0);
   Ref carry(Dtype t, Ref initial);
-  void next(Ref carry, Ref value);                 // before end()
+  void next(Ref carry, Ref value);  // before end()
   void end();
   Ref compute(ops::Op op, Dtype dtype, Ref a, Ref b = kNone, Ref c = kNone);
   Ref cast(Ref a, Dtype to);

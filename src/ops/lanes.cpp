@@ -14,17 +14,25 @@ using Word = std::uint64_t;
 
 template <class T>
 T load(Word w) {
-  if constexpr (std::is_same_v<T, bool>) return w != 0;
-  else if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(static_cast<std::uint32_t>(w));
-  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(w);
-  else return static_cast<T>(w);
+  if constexpr (std::is_same_v<T, bool>)
+    return w != 0;
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<float>(static_cast<std::uint32_t>(w));
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<double>(w);
+  else
+    return static_cast<T>(w);
 }
 template <class T>
 Word store(T v) {
-  if constexpr (std::is_same_v<T, float>) return std::bit_cast<std::uint32_t>(v);
-  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<Word>(v);
-  else if constexpr (std::is_same_v<T, bool>) return v ? 1 : 0;
-  else return static_cast<std::make_unsigned_t<T>>(v);
+  if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<std::uint32_t>(v);
+  else if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<Word>(v);
+  else if constexpr (std::is_same_v<T, bool>)
+    return v ? 1 : 0;
+  else
+    return static_cast<std::make_unsigned_t<T>>(v);
 }
 
 template <class T>
@@ -35,9 +43,9 @@ struct Tag {
 template <class F>
 void with_type(Dtype t, F f) {
   switch (t) {
-#define DTYPE(name, text, type, kind, bytes)                                       \
-  case Dtype::name:                                                                \
-    if constexpr (std::is_arithmetic_v<type>) return f(Tag<type>{});               \
+#define DTYPE(name, text, type, kind, bytes)                         \
+  case Dtype::name:                                                  \
+    if constexpr (std::is_arithmetic_v<type>) return f(Tag<type>{}); \
     break;
 #include "sinter/dtype.def"
 #undef DTYPE
@@ -223,8 +231,10 @@ Val Lanes::emit(Prim prim, Dtype result, std::span<const Val> operands) {
         case Prim::bit_or: return each2(tag, [](T a, T b) { return static_cast<T>(a | b); });
         case Prim::bit_xor: return each2(tag, [](T a, T b) { return static_cast<T>(a ^ b); });
         case Prim::bit_not:
-          if constexpr (kInteger) return each1(tag, [](T a) { return static_cast<T>(~a); });
-          else return each1(tag, [](T a) { return !a; });
+          if constexpr (kInteger)
+            return each1(tag, [](T a) { return static_cast<T>(~a); });
+          else
+            return each1(tag, [](T a) { return !a; });
         default: break;
       }
     }

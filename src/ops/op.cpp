@@ -80,7 +80,8 @@ Op find_op(std::string_view name) {
     return by_name;
   }();
   const auto found = kByName.find(name);
-  if (found == kByName.end()) throw Error(str("operation: there is none of this name; got '", name, "'; see elementwise.def and structured.def"));
+  if (found == kByName.end())
+    throw Error(str("operation: there is none of this name; got '", name, "'; see elementwise.def and structured.def"));
   return found->second;
 }
 

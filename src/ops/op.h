@@ -27,18 +27,18 @@ enum class Op : std::uint16_t {
 /// Dtype rule of an elementwise operation: which dtype its operands are cast to (the compute dtype), and the dtype of the result.
 /// `promoted` is promote_types over the operands. When that is complex64, the operation must have a line in complex.def (or be Logical).
 enum class Rule : std::uint8_t {
-  Any,       // promoted -> same; bool too
-  Number,    // promoted -> same; bool is rejected
-  Real,      // promoted -> same; bool is rejected
-  Float,     // floating stays, integers and bool become float32 -> same
-  Integer,   // promoted, which must be bool or integer -> same
-  Shift,     // promoted, which must be an integer -> same
-  Compare,   // promoted -> bool
-  Equal,     // promoted -> bool
-  Logical,   // bool -> bool: operands become "differs from 0"
-  Test,      // promoted -> bool (isnan, ...): integers are never NaN or infinite
-  Part,      // promoted -> same, but complex64 gives float32 (abs, real, imag)
-  Where,     // operand 0 bool; promoted over the others -> same
+  Any,      // promoted -> same; bool too
+  Number,   // promoted -> same; bool is rejected
+  Real,     // promoted -> same; bool is rejected
+  Float,    // floating stays, integers and bool become float32 -> same
+  Integer,  // promoted, which must be bool or integer -> same
+  Shift,    // promoted, which must be an integer -> same
+  Compare,  // promoted -> bool
+  Equal,    // promoted -> bool
+  Logical,  // bool -> bool: operands become "differs from 0"
+  Test,     // promoted -> bool (isnan, ...): integers are never NaN or infinite
+  Part,     // promoted -> same, but complex64 gives float32 (abs, real, imag)
+  Where,    // operand 0 bool; promoted over the others -> same
 };
 enum Trait : std::uint8_t { kNone = 0, kCommutative = 1, kExact = 2 };  // see elementwise.def
 enum class OpKind : std::uint8_t { Elementwise, Source, View, Map, Reduce, Call };
@@ -47,13 +47,13 @@ struct OpInfo {
   std::string_view name;
   int operands;  // -1: any number
   OpKind kind;
-  Rule rule = Rule::Any;                // elementwise only
-  std::uint8_t traits = kNone;          // elementwise only
-  double low = 0, high = 0;             // elementwise only: sample domain
-  std::string_view attributes = "";     // structured only: see structured.def
+  Rule rule = Rule::Any;             // elementwise only
+  std::uint8_t traits = kNone;       // elementwise only
+  double low = 0, high = 0;          // elementwise only: sample domain
+  std::string_view attributes = "";  // structured only: see structured.def
 };
 const OpInfo& info(Op op);
-std::span<const OpInfo> all_ops();      // indexed by Op
+std::span<const OpInfo> all_ops();  // indexed by Op
 /// By its text name. Throws Error when there is none.
 Op find_op(std::string_view name);
 inline bool is_elementwise(Op op) { return info(op).kind == OpKind::Elementwise; }

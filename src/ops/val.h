@@ -49,15 +49,23 @@ Val literal(const Val& x, Dtype dtype, double v);
 /// A literal by its bits, for coefficients and masks.
 Val bits(const Val& x, Dtype dtype, std::uint64_t v);
 
-inline Val emit(Prim p, Dtype result, std::initializer_list<Val> in) { return in.begin()->machine->emit(p, result, {in.begin(), in.size()}); }
+inline Val emit(Prim p, Dtype result, std::initializer_list<Val> in) {
+  return in.begin()->machine->emit(p, result, {in.begin(), in.size()});
+}
 
 // Operators. A C++ number beside a Val is a literal of the Val's dtype.
 template <class T>
 concept Literal = detail::Arithmetic<T>;
-#define SINTER_VAL_BINARY(op, prim, result)                                                                     \
-  inline Val operator op(const Val& a, const Val& b) { return emit(Prim::prim, result, {a, b}); }               \
-  template <Literal T> Val operator op(const Val& a, T b) { return a op literal(a, static_cast<double>(b)); }   \
-  template <Literal T> Val operator op(T a, const Val& b) { return literal(b, static_cast<double>(a)) op b; }
+#define SINTER_VAL_BINARY(op, prim, result)                                                       \
+  inline Val operator op(const Val& a, const Val& b) { return emit(Prim::prim, result, {a, b}); } \
+  template <Literal T>                                                                            \
+  Val operator op(const Val& a, T b) {                                                            \
+    return a op literal(a, static_cast<double>(b));                                               \
+  }                                                                                               \
+  template <Literal T>                                                                            \
+  Val operator op(T a, const Val& b) {                                                            \
+    return literal(b, static_cast<double>(a)) op b;                                               \
+  }
 SINTER_VAL_BINARY(+, add, a.dtype)
 SINTER_VAL_BINARY(-, sub, a.dtype)
 SINTER_VAL_BINARY(*, mul, a.dtype)
@@ -78,15 +86,30 @@ inline Val operator!(const Val& a) { return emit(Prim::bit_not, a.dtype, {a}); }
 inline Val operator>(const Val& a, const Val& b) { return b < a; }
 inline Val operator>=(const Val& a, const Val& b) { return b <= a; }
 inline Val operator!=(const Val& a, const Val& b) { return !(a == b); }
-template <Literal T> Val operator>(const Val& a, T b) { return b < a; }
-template <Literal T> Val operator>=(const Val& a, T b) { return b <= a; }
-template <Literal T> Val operator!=(const Val& a, T b) { return !(a == b); }
+template <Literal T>
+Val operator>(const Val& a, T b) {
+  return b < a;
+}
+template <Literal T>
+Val operator>=(const Val& a, T b) {
+  return b <= a;
+}
+template <Literal T>
+Val operator!=(const Val& a, T b) {
+  return !(a == b);
+}
 /// Floats: flips the sign. Integers: 0 - a, wrapping.
 Val operator-(const Val& a);
 
 Val select(const Val& condition, const Val& a, const Val& b);
-template <Literal T> Val select(const Val& c, const Val& a, T b) { return select(c, a, literal(a, static_cast<double>(b))); }
-template <Literal T> Val select(const Val& c, T a, const Val& b) { return select(c, literal(b, static_cast<double>(a)), b); }
+template <Literal T>
+Val select(const Val& c, const Val& a, T b) {
+  return select(c, a, literal(a, static_cast<double>(b)));
+}
+template <Literal T>
+Val select(const Val& c, T a, const Val& b) {
+  return select(c, literal(b, static_cast<double>(a)), b);
+}
 inline Val bitcast(const Val& a, Dtype t) { return a.dtype == t ? a : emit(Prim::bitcast, t, {a}); }
 inline Val convert(const Val& a, Dtype t) { return a.dtype == t ? a : emit(Prim::convert, t, {a}); }
 

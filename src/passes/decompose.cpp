@@ -55,7 +55,8 @@ Id matmul(Graph& g, Id a, Id b, const Node& n, FunctionRef<bool(Dtype)> has_prod
   Dtype t = n.type.dtype;
   if (has_product(t)) return g.add({Op::Matmul, {a, b}, {}, n.type});
   if (is_half(t)) {
-    Id wide = g.add({Op::Matmul, {graph::cast(g, a, Dtype::float32), graph::cast(g, b, Dtype::float32)}, {}, {Dtype::float32, n.type.shape}});
+    Id wide =
+        g.add({Op::Matmul, {graph::cast(g, a, Dtype::float32), graph::cast(g, b, Dtype::float32)}, {}, {Dtype::float32, n.type.shape}});
     return graph::cast(g, wide, t);
   }
   return product(g, a, b, n);

@@ -82,7 +82,8 @@ class Fuser {
       if (!graph::is_pointwise(g_[id]) || is_output_[id] || users_[id].empty()) continue;
       int latest = std::numeric_limits<int>::max();
       for (Id u : users_[id]) latest = can_join(id, u) ? std::min(latest, level_[u]) : -1;
-      if (latest > level_[id] && std::all_of(users_[id].begin(), users_[id].end(), [&](Id u) { return can_join(id, u); })) level_[id] = latest;
+      if (latest > level_[id] && std::all_of(users_[id].begin(), users_[id].end(), [&](Id u) { return can_join(id, u); }))
+        level_[id] = latest;
     }
   }
 
@@ -220,7 +221,7 @@ class Fuser {
   std::vector<Id> parent_;
   std::vector<std::vector<Id>> users_;
   std::vector<char> is_output_;
-  std::vector<char> argument_;  // constants that are kernel arguments wherever they are read
+  std::vector<char> argument_;                       // constants that are kernel arguments wherever they are read
   std::map<Id, std::vector<std::int64_t>> reduced_;  // by root
 };
 

@@ -5,7 +5,7 @@
 namespace sinter::passes {
 
 struct FuseOptions {
-  bool fuse = true;             // false: every node is a group of its own
+  bool fuse = true;            // false: every node is a group of its own
   int max_instructions = 500;  // of a group; longer ones are cut
 };
 

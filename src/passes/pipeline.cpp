@@ -19,7 +19,9 @@ void dump(const Context& context, const graph::Graph& g, std::size_t number, std
   for (char& c : name) {
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-')) c = '_';
   }
-  std::ofstream(str(context.knobs.dump_dir.empty() ? "." : context.knobs.dump_dir, "/", name, ".", number / 10, number % 10, "-", pass, ".txt")) << graph::print(g);
+  std::ofstream(
+      str(context.knobs.dump_dir.empty() ? "." : context.knobs.dump_dir, "/", name, ".", number / 10, number % 10, "-", pass, ".txt"))
+      << graph::print(g);
 }
 
 // Values agree on sample inputs. Graphs with much data are left alone: the interpreter is slow.

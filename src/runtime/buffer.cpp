@@ -53,8 +53,10 @@ void* system_allocate(std::size_t bytes) {
   return reinterpret_cast<void*>(aligned);
 }
 void system_free(void* p, std::size_t bytes) {
-  if (bytes < kHuge) std::free(p);
-  else munmap(p, bytes);
+  if (bytes < kHuge)
+    std::free(p);
+  else
+    munmap(p, bytes);
 }
 std::size_t block_bytes(std::size_t c) {  // what a block of the class occupies: whole pages for mapped ones
   std::size_t b = class_bytes(c);
@@ -65,7 +67,8 @@ std::size_t block_bytes(std::size_t c) {  // what a block of the class occupies:
 
 BufferRef allocate(std::size_t bytes) {
   Pool& p = pool();
-  if (bytes > (std::size_t{1} << 46)) throw OutOfMemory(str("allocate: the size is beyond any memory; got ", bytes, " bytes; check the shape"));
+  if (bytes > (std::size_t{1} << 46))
+    throw OutOfMemory(str("allocate: the size is beyond any memory; got ", bytes, " bytes; check the shape"));
   std::size_t c = class_of(bytes), capacity = block_bytes(c);
   void* data = nullptr;
   {
@@ -81,14 +84,17 @@ BufferRef allocate(std::size_t bytes) {
     release_cache();
     data = system_allocate(capacity);
   }
-  if (!data) throw OutOfMemory(str("allocate: out of memory; got ", bytes, " bytes beside ", active_memory(), " in use; free arrays or use smaller ones"));
+  if (!data)
+    throw OutOfMemory(
+        str("allocate: out of memory; got ", bytes, " bytes beside ", active_memory(), " in use; free arrays or use smaller ones"));
   auto* b = new Buffer;
   b->data = data;
   b->bytes = bytes;
   b->capacity = capacity;
   std::size_t now = p.active.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   std::size_t peak = p.peak.load(std::memory_order_relaxed);
-  while (now > peak && !p.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
+  while (now > peak && !p.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
   return BufferRef(b);
 }
 

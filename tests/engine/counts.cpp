@@ -34,7 +34,8 @@ std::vector<Array> adam(const std::vector<Array>& in) {
 
 const Case kCases[] = {
     {"expneg_add", [](const std::vector<Array>& in) { return std::vector<Array>{exp(-in[0]) + in[1]}; }, 2, 1, 2, 1},
-    {"gelu_erf", [](const std::vector<Array>& in) { return std::vector<Array>{in[0] * (1 + erf(in[0] / ::std::sqrt(2.0))) / 2}; }, 1, 1, 1, 1},
+    {"gelu_erf", [](const std::vector<Array>& in) { return std::vector<Array>{in[0] * (1 + erf(in[0] / ::std::sqrt(2.0))) / 2}; }, 1, 1, 1,
+     1},
     {"gelu_tanh",
      [](const std::vector<Array>& in) {
        const Array& x = in[0];

@@ -1,10 +1,10 @@
 // Graphs through lowering and plans: against graph::interpret, fused against unfused, and machine code against the interpreter, for
 // inputs of several layouts. A case is a graph's text.
+#include "support/graphs.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
-
-#include "support/graphs.h"
 
 namespace {
 
@@ -27,80 +27,97 @@ const Case kCases[] = {
        %3 = exp %2 : float32[37]
        %4 = add %3, %1 : float32[37]
        return %4
-     })", 0, 1},
+     })",
+     0, 1},
     {"rank3", R"(graph g(%0: float32[3,5,7], %1: float32[5,7]) {
        %2 = broadcast_to %1 {shape=3,5,7} : float32[3,5,7]
        %3 = multiply %0, %2 : float32[3,5,7]
        return %3
-     })", 0, 1},
+     })",
+     0, 1},
     {"transposed", R"(graph g(%0: float32[9,5], %1: float32[5,9]) {
        %2 = transpose %0 {axes=1,0} : float32[5,9]
        %3 = add %2, %1 : float32[5,9]
        return %3
-     })", 0, 1},
+     })",
+     0, 1},
     {"sum_inner", R"(graph g(%0: float32[6,75]) {
        %1 = sum %0 {dtype=float32 axes=1} : float32[6]
        return %1
-     })", 1e-5, 1},
+     })",
+     1e-5, 1},
     {"sum_outer", R"(graph g(%0: float32[75,6]) {
        %1 = sum %0 {dtype=float32 axes=0} : float32[6]
        return %1
-     })", 1e-5, 1},
+     })",
+     1e-5, 1},
     {"sum_all", R"(graph g(%0: float32[7,11,13]) {
        %1 = sum %0 {dtype=float32 axes=0,1,2} : float32[]
        return %1
-     })", 1e-5, 1},
+     })",
+     1e-5, 1},
     {"sum_outer_inner", R"(graph g(%0: float32[7,11,13]) {
        %1 = sum %0 {dtype=float32 axes=0,2} : float32[11]
        return %1
-     })", 1e-5, 1},
+     })",
+     1e-5, 1},
     {"sum_middle", R"(graph g(%0: float32[7,11,13]) {
        %1 = sum %0 {dtype=float32 axes=1} : float32[7,13]
        return %1
-     })", 1e-5, 1},
+     })",
+     1e-5, 1},
     {"sum_even_axes", R"(graph g(%0: float32[3,5,4,6]) {
        %1 = sum %0 {dtype=float32 axes=0,2} : float32[5,6]
        return %1
-     })", 1e-5, 1},
+     })",
+     1e-5, 1},
     {"sum_long", R"(graph g(%0: float32[2,70000]) {
        %1 = sum %0 {dtype=float32 axes=1} : float32[2]
        return %1
-     })", 1e-3, 2},
+     })",
+     1e-3, 2},
     {"sum_tall", R"(graph g(%0: float32[3000,5]) {
        %1 = sum %0 {dtype=float32 axes=0} : float32[5]
        return %1
-     })", 1e-3, 2},
+     })",
+     1e-3, 2},
     {"sum_f16", R"(graph g(%0: float16[5,40]) {
        %1 = sum %0 {dtype=float16 axes=1} : float16[5]
        return %1
-     })", 1e-2, 1},
+     })",
+     1e-2, 1},
     {"sum_int8", R"(graph g(%0: int8[5,40]) {
        %1 = sum %0 {dtype=int32 axes=0} : int32[40]
        return %1
-     })", 0, 1},
+     })",
+     0, 1},
     {"max_min", R"(graph g(%0: float32[5,40]) {
        %1 = max %0 {dtype=float32 axes=1} : float32[5]
        %2 = min %0 {dtype=float32 axes=1} : float32[5]
        return %1, %2
-     })", 0, 1},
+     })",
+     0, 1},
     {"exp_times_y_sum", R"(graph g(%0: float32[5,40], %1: float32[5,40]) {
        %2 = exp %0 : float32[5,40]
        %3 = multiply %2, %1 : float32[5,40]
        %4 = sum %3 {dtype=float32 axes=0,1} : float32[]
        return %4
-     })", 1e-4, 1},
+     })",
+     1e-4, 1},
     {"beside_its_sum", R"(graph g(%0: float32[33]) {
        %1 = constant {bits=2} : float32[]
        %2 = multiply %0, %1 : float32[33]
        %3 = sum %2 {dtype=float32 axes=0} : float32[]
        return %2, %3
-     })", 1e-4, 1},
+     })",
+     1e-4, 1},
     {"sums_along_both_axes", R"(graph g(%0: float32[21,34]) {
        %1 = exp %0 : float32[21,34]
        %2 = sum %1 {dtype=float32 axes=0} : float32[34]
        %3 = sum %1 {dtype=float32 axes=1} : float32[21]
        return %2, %3
-     })", 1e-4, 2},
+     })",
+     1e-4, 2},
     {"softmax", R"(graph g(%0: float32[6,50]) {
        %1 = max %0 {dtype=float32 axes=1} : float32[6]
        %2 = reshape %1 {shape=6,1} : float32[6,1]
@@ -112,7 +129,8 @@ const Case kCases[] = {
        %8 = broadcast_to %7 {shape=6,50} : float32[6,50]
        %9 = divide %5, %8 : float32[6,50]
        return %9
-     })", 1e-5},
+     })",
+     1e-5},
     {"argmax", R"(graph g(%0: float32[6,50]) {
        %1 = argmax %0 {dtype=uint32 axes=1} : uint32[6]
        %2 = argmin %0 {dtype=uint32 axes=0,1} : uint32[]
@@ -122,7 +140,8 @@ const Case kCases[] = {
        %1 = slice %0 {start=1,11 size=4,6 step=2,-2} : float32[4,6]
        %2 = exp %1 : float32[4,6]
        return %2, %1
-     })", 0, 1},
+     })",
+     0, 1},
     {"reshape_of_transposed", R"(graph g(%0: float32[4,6]) {
        %1 = transpose %0 {axes=1,0} : float32[6,4]
        %2 = reshape %1 {shape=24} : float32[24]
@@ -164,12 +183,14 @@ const Case kCases[] = {
        %2 = matmul %0, %1 : float32[5,9]
        %3 = exp %2 : float32[5,9]
        return %3
-     })", 1e-3},
+     })",
+     1e-3},
     {"matmul_transposed_batch", R"(graph g(%0: float64[3,7,5], %1: float64[3,7,9]) {
        %2 = transpose %0 {axes=0,2,1} : float64[3,5,7]
        %3 = matmul %2, %1 : float64[3,5,9]
        return %3
-     })", 1e-9},
+     })",
+     1e-9},
     {"matmul_degenerate_f32", R"(graph g(%0: float32[3,1], %1: float32[1,3], %2: float32[1,1]) {
        %3 = transpose %0 {axes=1,0} : float32[1,3]
        %4 = matmul %0, %3 : float32[3,3]
@@ -177,7 +198,8 @@ const Case kCases[] = {
        %6 = matmul %0, %1 : float32[3,3]
        %7 = matmul %0, %2 : float32[3,1]
        return %4, %5, %6, %7
-     })", 1e-5},
+     })",
+     1e-5},
     {"matmul_degenerate_f64", R"(graph g(%0: float64[3,1], %1: float64[1,3], %2: float64[1,1]) {
        %3 = transpose %0 {axes=1,0} : float64[1,3]
        %4 = matmul %0, %3 : float64[3,3]
@@ -185,12 +207,14 @@ const Case kCases[] = {
        %6 = matmul %0, %1 : float64[3,3]
        %7 = matmul %0, %2 : float64[3,1]
        return %4, %5, %6, %7
-     })", 1e-9},
+     })",
+     1e-9},
     {"matmul_batch_broadcast", R"(graph g(%0: float32[3,4], %1: float32[2,5,4,6]) {
        %2 = broadcast_to %0 {shape=2,5,3,4} : float32[2,5,3,4]
        %3 = matmul %2, %1 : float32[2,5,3,6]
        return %3
-     })", 1e-4},
+     })",
+     1e-4},
     {"matmul_int", R"(graph g(%0: int32[5,7], %1: int32[7,9]) {
        %2 = matmul %0, %1 : int32[5,9]
        return %2
@@ -198,7 +222,8 @@ const Case kCases[] = {
     {"addmm_f16", R"(graph g(%0: float16[5,9], %1: float16[5,7], %2: float16[7,9]) {
        %3 = addmm %0, %1, %2 : float16[5,9]
        return %3
-     })", 5e-2},
+     })",
+     5e-2},
     {"empty", R"(graph g(%0: float32[0,4], %1: float32[3,0]) {
        %2 = exp %0 : float32[0,4]
        %3 = sum %0 {dtype=float32 axes=0} : float32[4]
@@ -217,11 +242,13 @@ const Case kCases[] = {
        %4 = transpose %1 {axes=1,0} : float32[2,3]
        %5 = matmul %4, %0 : float32[2,2]
        return %2, %3, %1, %4, %5
-     })", 1e-5},
+     })",
+     1e-5},
     {"output_is_input", R"(graph g(%0: float32[3], %1: float32[2,2]) {
        %2 = transpose %1 {axes=1,0} : float32[2,2]
        return %0, %2, %0
-     })", 0, 0},
+     })",
+     0, 0},
 };
 
 // Numbers within the tolerance of a reference cannot be compared among infinities of cancelled sums: keep inputs tame for those.
@@ -237,8 +264,10 @@ std::vector<Tensor> inputs_of(const Graph& g, const Case& c) {
         float v = static_cast<float>(seed >> 8) / (1 << 24) - 0.25f;
         std::uint64_t w = 0;
         double d = v;
-        if (t.dtype == Dtype::float64) std::memcpy(&w, &d, 8);
-        else std::memcpy(&w, &v, 4);
+        if (t.dtype == Dtype::float64)
+          std::memcpy(&w, &d, 8);
+        else
+          std::memcpy(&w, &v, 4);
         if (t.dtype == Dtype::bfloat16) w >>= 16;
         if (t.dtype == Dtype::float16) w = (w >> 16 & 0x8000) | ((((w >> 23 & 0xFF) - 112) << 10 | (w >> 13 & 0x3FF)) & 0x7FFF);
         words.push_back(w);
@@ -268,7 +297,8 @@ TEST_P(Graphs, AgreeInEveryWay) {
     EXPECT_EQ(kernels, c.kernels);
   }
   EXPECT_EQ(graph::difference(plain, expected, c.tolerance), "");
-  bool product = std::string_view(c.text).find("matmul") != std::string_view::npos || std::string_view(c.text).find("addmm") != std::string_view::npos;
+  bool product =
+      std::string_view(c.text).find("matmul") != std::string_view::npos || std::string_view(c.text).find("addmm") != std::string_view::npos;
   for (Memory m : tests::kMemories)
     for (bool fuse : {true, false})
       for (bool interpreted : {false, true}) {

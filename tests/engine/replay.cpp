@@ -1,11 +1,12 @@
 // A fault of the library leaves a graph that can be parsed and run again.
+#include "engine/replay.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "engine/replay.h"
 #include "engine/value.h"
 #include "sinter/sinter.h"
 

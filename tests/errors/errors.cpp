@@ -241,10 +241,11 @@ TEST(Errors, random) {
 TEST(Errors, device_and_memory) {
   const std::string nowhere[] = {"/nowhere/a.so", "/nowhere/b.so"};
   run({
-      THROWS(DeviceError,
-             "codegen: libsinter_codegen.so cannot be opened; got /nowhere/a.so: cannot open shared object file: No such file or directory; "
-             "/nowhere/b.so: cannot open shared object file: No such file or directory; install it beside the library",
-             (backends::open_codegen(nowhere), Array())),
+      THROWS(
+          DeviceError,
+          "codegen: libsinter_codegen.so cannot be opened; got /nowhere/a.so: cannot open shared object file: No such file or directory; "
+          "/nowhere/b.so: cannot open shared object file: No such file or directory; install it beside the library",
+          (backends::open_codegen(nowhere), Array())),
       THROWS(OutOfMemory, "allocate: the size is beyond any memory; got 4503599627370496 bytes; check the shape",
              zeros({std::int64_t{1} << 50}).eval()),
   });

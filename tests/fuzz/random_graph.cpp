@@ -63,7 +63,11 @@ class Generator {
       for (std::int64_t i = 0; i < n; ++i) bits.push_back(t == Dtype::bool_ ? random_() & 1 : random_() & 3);
       return g_.add({Op::Constant, {}, bits, {t, s}});
     }
-    if (fits.empty() || pick(6) == 0) return graph::constant(g_, t, t == Dtype::bool_ ? random_() & 1 : t == Dtype::float32 ? 0x3F800000u + (random_() & 0x7FFFFF) : random_() & 3);
+    if (fits.empty() || pick(6) == 0)
+      return graph::constant(g_, t,
+                             t == Dtype::bool_     ? random_() & 1
+                             : t == Dtype::float32 ? 0x3F800000u + (random_() & 0x7FFFFF)
+                                                   : random_() & 3);
     return graph::cast(g_, fits[static_cast<std::size_t>(pick(static_cast<int>(fits.size())))], t);
   }
 
@@ -136,7 +140,9 @@ class Generator {
         Shape out;
         for (std::int64_t d = 0; d < rank; ++d) {
           std::int64_t n = s[static_cast<std::size_t>(d)], by = pick(3) == 0 ? -1 - pick(2) : 1 + pick(2);
-          std::int64_t first = n == 0 ? 0 : pick(static_cast<int>(n)), room = n == 0 ? 0 : by > 0 ? (n - 1 - first) / by + 1 : first / -by + 1;
+          std::int64_t first = n == 0 ? 0 : pick(static_cast<int>(n)), room = n == 0   ? 0
+                                                                              : by > 0 ? (n - 1 - first) / by + 1
+                                                                                       : first / -by + 1;
           std::int64_t count = room == 0 ? 0 : 1 + pick(static_cast<int>(room));
           if (pick(3) == 0) first = 0, by = 1, count = n;
           start.push_back(first), size.push_back(count), step.push_back(by);
@@ -176,7 +182,8 @@ class Generator {
         return graph::reduce(g_, pick(2) ? Op::ArgMax : Op::ArgMin, x, axes, Dtype::uint32);
       }
       default: {
-        Dtype result = t == Dtype::bool_ || (is_integer(t) && size_of(t) < 4) ? (kind(t) == Kind::Unsigned ? Dtype::uint32 : Dtype::int32) : t;
+        Dtype result =
+            t == Dtype::bool_ || (is_integer(t) && size_of(t) < 4) ? (kind(t) == Kind::Unsigned ? Dtype::uint32 : Dtype::int32) : t;
         return graph::reduce(g_, pick(4) ? Op::Sum : Op::Prod, x, axes, result);
       }
     }
@@ -190,7 +197,8 @@ class Generator {
       Id index = graph::cast(g_, any(), pick(2) ? Dtype::int32 : Dtype::uint8);
       Shape out;
       for (std::size_t d = 0; d < s.size(); ++d) {
-        if (d != axis) out.push_back(s[d]);
+        if (d != axis)
+          out.push_back(s[d]);
         else
           for (const Dim& n : type(index).shape) out.push_back(n);
       }

@@ -13,8 +13,9 @@ namespace {
 double half_value(Dtype t, std::uint64_t word) {
   if (t == Dtype::bfloat16) return std::bit_cast<float>(static_cast<std::uint32_t>(word << 16));
   const int exponent = static_cast<int>(word >> 10 & 31), fraction = static_cast<int>(word & 1023);
-  const double magnitude = exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
-                           : exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  const double magnitude = exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
+                           : exponent == 0 ? std::ldexp(fraction, -24)
+                                           : std::ldexp(1024 + fraction, exponent - 25);
   return (word & 0x8000) != 0 ? -magnitude : magnitude;
 }
 bool half_nan(Dtype t, std::uint64_t word) { return std::isnan(half_value(t, word)); }
@@ -70,14 +71,17 @@ TEST(Halves, RoundToNearestEvenOnce) {
           values.push_back(-v);
         }
       }
-      for (const double v : {65519.999, 65520.0, 65535.0, 65536.0, 1e30, 3.4e38, 1e-8, 2.98e-8, 0.0, 1e-40, 1e300, 1e-300, double{INFINITY}}) values.push_back(v);
+      for (const double v :
+           {65519.999, 65520.0, 65535.0, 65536.0, 1e30, 3.4e38, 1e-8, 2.98e-8, 0.0, 1e-40, 1e300, 1e-300, double{INFINITY}})
+        values.push_back(v);
       for (int i = 0; i < 2000; ++i) values.push_back(float_value(Dtype::float32, random() & 0xffffffff));
       Words words;
       for (const double v : values) words.push_back(float_bits(from, v));
       const Words got = cast_words(from, t, words);
       for (std::size_t i = 0; i < words.size(); ++i) {
         const double v = float_value(from, words[i]);
-        EXPECT_TRUE(std::isnan(v) ? half_nan(t, got[i]) : got[i] == nearest_half(t, v)) << from << " -> " << t << " of " << v << " gave " << got[i];
+        EXPECT_TRUE(std::isnan(v) ? half_nan(t, got[i]) : got[i] == nearest_half(t, v))
+            << from << " -> " << t << " of " << v << " gave " << got[i];
       }
     }
     for (const Dtype from : {Dtype::int32, Dtype::uint32, Dtype::int64, Dtype::uint64}) {
@@ -128,7 +132,8 @@ TEST(Halves, AnOperationRoundsOnce) {
 
 // HAZARDS 17: saturation, NaN to 0, for every integer dtype, from every floating dtype.
 TEST(Casts, FloatToIntegerSaturates) {
-  const double values[] = {NAN, INFINITY, -INFINITY, 3e9, -3e9, -1.5, 256.7, 300, -0.0, 0.9, -0.9, 127, 128, -128, -129, 255, 65535.9, 1e19, -1e19, 1e30, 9.3e18, -9.3e18, 2147483648.0};
+  const double values[] = {NAN, INFINITY, -INFINITY, 3e9, -3e9,    -1.5, 256.7, 300,  -0.0,   0.9,     -0.9,        127,
+                           128, -128,     -129,      255, 65535.9, 1e19, -1e19, 1e30, 9.3e18, -9.3e18, 2147483648.0};
   for (const Dtype from : {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64}) {
     Words words;
     for (const double v : values) words.push_back(is_half(from) ? (std::isnan(v) ? 0x7fff : nearest_half(from, v)) : float_bits(from, v));
@@ -141,7 +146,8 @@ TEST(Casts, FloatToIntegerSaturates) {
       for (std::size_t i = 0; i < words.size(); ++i) {
         const double v = is_half(from) ? half_value(from, words[i]) : float_value(from, words[i]);
         const long double want = std::isnan(v) ? 0 : std::min(std::max(std::trunc(static_cast<long double>(v)), low), high);
-        const std::uint64_t word = want < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(want)) : static_cast<std::uint64_t>(want);
+        const std::uint64_t word =
+            want < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(want)) : static_cast<std::uint64_t>(want);
         EXPECT_EQ(got[i], word << (64 - 8 * size_of(to)) >> (64 - 8 * size_of(to))) << from << " -> " << to << " of " << v;
       }
     }
@@ -149,7 +155,23 @@ TEST(Casts, FloatToIntegerSaturates) {
 }
 
 TEST(Casts, IntegersKeepLowBitsAndRoundToFloats) {
-  const std::int64_t values[] = {0, 1, -1, 127, 128, 255, 256, -128, -129, 65535, 16777217, 33554435, 2147483647, -2147483648LL, INT64_MAX, INT64_MIN, 9007199254740993};
+  const std::int64_t values[] = {0,
+                                 1,
+                                 -1,
+                                 127,
+                                 128,
+                                 255,
+                                 256,
+                                 -128,
+                                 -129,
+                                 65535,
+                                 16777217,
+                                 33554435,
+                                 2147483647,
+                                 -2147483648LL,
+                                 INT64_MAX,
+                                 INT64_MIN,
+                                 9007199254740993};
   for (int k = 0; k < kDtypeCount; ++k) {
     const auto from = static_cast<Dtype>(k);
     if (!is_integer(from)) continue;
@@ -167,8 +189,10 @@ TEST(Casts, IntegersKeepLowBitsAndRoundToFloats) {
         const std::uint64_t w = wide(words[i]);
         std::uint64_t want = w << (64 - 8 * size_of(to)) >> (64 - 8 * size_of(to));
         if (to == Dtype::bool_) want = w != 0;
-        if (to == Dtype::float32) want = std::bit_cast<std::uint32_t>(is_signed(from) ? static_cast<float>(static_cast<std::int64_t>(w)) : static_cast<float>(w));
-        if (to == Dtype::float64) want = std::bit_cast<std::uint64_t>(is_signed(from) ? static_cast<double>(static_cast<std::int64_t>(w)) : static_cast<double>(w));
+        if (to == Dtype::float32)
+          want = std::bit_cast<std::uint32_t>(is_signed(from) ? static_cast<float>(static_cast<std::int64_t>(w)) : static_cast<float>(w));
+        if (to == Dtype::float64)
+          want = std::bit_cast<std::uint64_t>(is_signed(from) ? static_cast<double>(static_cast<std::int64_t>(w)) : static_cast<double>(w));
         EXPECT_EQ(got[i], want) << from << " -> " << to << " of " << values[i];
       }
     }

@@ -24,7 +24,8 @@ Int power(Dtype t, Int x, Int y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
   Int result = 1, base = x;
   for (; y > 0; y /= 2) {
-    if (y % 2 == 1) result = value_of(t, word_of(t, static_cast<Int>(static_cast<unsigned __int128>(result) * static_cast<unsigned __int128>(base))));
+    if (y % 2 == 1)
+      result = value_of(t, word_of(t, static_cast<Int>(static_cast<unsigned __int128>(result) * static_cast<unsigned __int128>(base))));
     base = value_of(t, word_of(t, static_cast<Int>(static_cast<unsigned __int128>(base) * static_cast<unsigned __int128>(base))));
   }
   return result;
@@ -37,7 +38,8 @@ struct Case {
 const Case kCases[] = {
     {"add", [](Dtype, Int x, Int y) { return x + y; }},
     {"subtract", [](Dtype, Int x, Int y) { return x - y; }},
-    {"multiply", [](Dtype, Int x, Int y) { return static_cast<Int>(static_cast<unsigned __int128>(x) * static_cast<unsigned __int128>(y)); }},
+    {"multiply",
+     [](Dtype, Int x, Int y) { return static_cast<Int>(static_cast<unsigned __int128>(x) * static_cast<unsigned __int128>(y)); }},
     {"floor_divide", [](Dtype, Int x, Int y) { return floor_quotient(x, y); }},
     {"remainder", [](Dtype, Int x, Int y) { return y == 0 ? 0 : x - y * floor_quotient(x, y); }},
     {"power", power},
@@ -73,8 +75,8 @@ TEST(Integers, EdgeValuesOfEveryDtype) {
     if (!is_integer(t)) continue;
     const Int low = is_signed(t) ? -(Int(1) << (width(t) - 1)) : 0, high = (Int(1) << (width(t) - (is_signed(t) ? 1 : 0))) - 1;
     std::vector<Int> values;
-    for (const Int v : {low, low + 1, Int(-13), Int(-3), Int(-2), Int(-1), Int(0), Int(1), Int(2), Int(3), Int(5), Int(7), Int(8), Int(16), Int(31), Int(32),
-                        Int(63), Int(64), Int(100), high / 2, high - 1, high}) {
+    for (const Int v : {low,    low + 1, Int(-13), Int(-3), Int(-2), Int(-1), Int(0),  Int(1),   Int(2),   Int(3),   Int(5),
+                        Int(7), Int(8),  Int(16),  Int(31), Int(32), Int(63), Int(64), Int(100), high / 2, high - 1, high}) {
       if (v >= low && v <= high) values.push_back(v);
     }
     Words x, y;
@@ -87,7 +89,8 @@ TEST(Integers, EdgeValuesOfEveryDtype) {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const Int want = c.reference(t, value_of(t, x[i]), value_of(t, y[i]));
         EXPECT_EQ(got[i], result == Dtype::bool_ ? static_cast<std::uint64_t>(want) : word_of(t, want))
-            << t << ' ' << c.function << '(' << static_cast<double>(value_of(t, x[i])) << ", " << static_cast<double>(value_of(t, y[i])) << ')';
+            << t << ' ' << c.function << '(' << static_cast<double>(value_of(t, x[i])) << ", " << static_cast<double>(value_of(t, y[i]))
+            << ')';
       }
     }
   }
@@ -99,13 +102,14 @@ TEST(Integers, Bool) {
     const char* function;
     Words want;
   } cases[] = {
-      {"add", {0, 1, 1, 1}},        {"multiply", {0, 0, 0, 1}},   {"maximum", {0, 1, 1, 1}},    {"minimum", {0, 0, 0, 1}},
-      {"less", {0, 1, 0, 0}},       {"less_equal", {1, 1, 0, 1}}, {"greater", {0, 0, 1, 0}},    {"greater_equal", {1, 0, 1, 1}},
-      {"equal", {1, 0, 0, 1}},      {"not_equal", {0, 1, 1, 0}},  {"logical_and", {0, 0, 0, 1}}, {"logical_or", {0, 1, 1, 1}},
+      {"add", {0, 1, 1, 1}},         {"multiply", {0, 0, 0, 1}},    {"maximum", {0, 1, 1, 1}},     {"minimum", {0, 0, 0, 1}},
+      {"less", {0, 1, 0, 0}},        {"less_equal", {1, 1, 0, 1}},  {"greater", {0, 0, 1, 0}},     {"greater_equal", {1, 0, 1, 1}},
+      {"equal", {1, 0, 0, 1}},       {"not_equal", {0, 1, 1, 0}},   {"logical_and", {0, 0, 0, 1}}, {"logical_or", {0, 1, 1, 1}},
       {"logical_xor", {0, 1, 1, 0}}, {"bitwise_xor", {0, 1, 1, 0}},
   };
   for (const auto& c : cases) EXPECT_EQ(run_bits(find_op(c.function), Dtype::bool_, {x, y}), c.want) << c.function;
-  for (const char* same : {"abs", "sign", "square", "floor", "round", "conjugate", "real"}) EXPECT_EQ(run_bits(find_op(same), Dtype::bool_, {y}), y) << same;
+  for (const char* same : {"abs", "sign", "square", "floor", "round", "conjugate", "real"})
+    EXPECT_EQ(run_bits(find_op(same), Dtype::bool_, {y}), y) << same;
   EXPECT_EQ(run_bits(find_op("logical_not"), Dtype::bool_, {y}), (Words{1, 0, 1, 0}));
   EXPECT_EQ(run_bits(find_op("bitwise_invert"), Dtype::bool_, {y}), (Words{1, 0, 1, 0}));
   EXPECT_EQ(run_bits(find_op("bitwise_xor"), Dtype::bool_, {{2}, {1}}), Words{0}) << "a byte of 2 loads as true";

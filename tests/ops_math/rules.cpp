@@ -14,10 +14,11 @@ TEST(Rules, Promotion) {
   const struct {
     Dtype a, b, want;
   } cases[] = {
-      {bool_, bool_, bool_},       {bool_, uint8, uint8},       {bool_, float16, float16},     {uint8, int8, int16},       {uint8, int16, int16},
-      {uint16, int8, int32},       {uint32, int32, int64},      {uint32, int64, int64},        {uint64, int64, float32},   {uint64, int8, float32},
-      {uint64, uint8, uint64},     {int64, float16, float16},   {int32, bfloat16, bfloat16},   {float16, bfloat16, float32}, {float16, float32, float32},
-      {float32, float64, float64}, {float64, complex64, complex64}, {int8, complex64, complex64}, {uint8, uint16, uint16},  {int8, int64, int64},
+      {bool_, bool_, bool_},           {bool_, uint8, uint8},        {bool_, float16, float16},   {uint8, int8, int16},
+      {uint8, int16, int16},           {uint16, int8, int32},        {uint32, int32, int64},      {uint32, int64, int64},
+      {uint64, int64, float32},        {uint64, int8, float32},      {uint64, uint8, uint64},     {int64, float16, float16},
+      {int32, bfloat16, bfloat16},     {float16, bfloat16, float32}, {float16, float32, float32}, {float32, float64, float64},
+      {float64, complex64, complex64}, {int8, complex64, complex64}, {uint8, uint16, uint16},     {int8, int64, int64},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(promote_types(c.a, c.b), c.want) << c.a << ' ' << c.b;
@@ -32,12 +33,23 @@ TEST(Rules, ComputeAndResultDtypes) {
     std::vector<Dtype> operands;
     Dtype compute, result;
   } cases[] = {
-      {"add", {int8, uint8}, int16, int16},        {"divide", {int32, int32}, float32, float32},   {"exp", {bool_}, float32, float32},
-      {"exp", {bfloat16}, bfloat16, bfloat16},     {"less", {float64, int8}, float64, bool_},      {"equal", {complex64, int8}, complex64, bool_},
-      {"abs", {complex64}, complex64, float32},    {"abs", {uint8}, uint8, uint8},                 {"logical_and", {float32, int8}, bool_, bool_},
-      {"logical_not", {complex64}, bool_, bool_},  {"isnan", {int8}, int8, bool_},                 {"where", {bool_, int8, float16}, float16, float16},
-      {"where", {float64, int8, int8}, int8, int8}, {"bitwise_and", {bool_, uint8}, uint8, uint8}, {"left_shift", {uint8, int8}, int16, int16},
-      {"power", {int32, int32}, int32, int32},     {"clip", {bool_, bool_, bool_}, bool_, bool_},
+      {"add", {int8, uint8}, int16, int16},
+      {"divide", {int32, int32}, float32, float32},
+      {"exp", {bool_}, float32, float32},
+      {"exp", {bfloat16}, bfloat16, bfloat16},
+      {"less", {float64, int8}, float64, bool_},
+      {"equal", {complex64, int8}, complex64, bool_},
+      {"abs", {complex64}, complex64, float32},
+      {"abs", {uint8}, uint8, uint8},
+      {"logical_and", {float32, int8}, bool_, bool_},
+      {"logical_not", {complex64}, bool_, bool_},
+      {"isnan", {int8}, int8, bool_},
+      {"where", {bool_, int8, float16}, float16, float16},
+      {"where", {float64, int8, int8}, int8, int8},
+      {"bitwise_and", {bool_, uint8}, uint8, uint8},
+      {"left_shift", {uint8, int8}, int16, int16},
+      {"power", {int32, int32}, int32, int32},
+      {"clip", {bool_, bool_, bool_}, bool_, bool_},
   };
   for (const auto& c : cases) {
     const auto [compute, result] = elementwise_type(find_op(c.function), c.operands);
@@ -59,7 +71,9 @@ TEST(Rules, Errors) {
       {"remainder", {bool_, bool_}, "remainder: takes integers or floating dtypes; got bool and bool; convert with astype first"},
       {"less", {complex64, float32}, "less: does not take complex64; got complex64 and float32; take its real() or imag() first"},
       {"exp", {complex64}, "exp: does not take complex64; got complex64; take its real() or imag() first"},
-      {"clip", {float32, complex64, int8}, "clip: does not take complex64; got float32, complex64 and int8; take its real() or imag() first"},
+      {"clip",
+       {float32, complex64, int8},
+       "clip: does not take complex64; got float32, complex64 and int8; take its real() or imag() first"},
   };
   for (const auto& c : cases) {
     try {
@@ -142,8 +156,9 @@ TEST(LanesMachine, LoopsRunUntilEveryLaneIsDone) {
   const Val n = machine.vector(int32, start);
   const auto before = machine.mark();
   // Counts down in s[0], up in s[1]; the two swap roles in the state to show that a turn reads the old one.
-  const auto end = machine.loop({n, literal(n, 0)}, [](std::span<const Val> s) -> Val { return s[0] > 0; },
-                                [](std::span<const Val> s) -> std::vector<Val> { return {s[0] - 1, s[1] + 2}; });
+  const auto end = machine.loop(
+      {n, literal(n, 0)}, [](std::span<const Val> s) -> Val { return s[0] > 0; },
+      [](std::span<const Val> s) -> std::vector<Val> { return {s[0] - 1, s[1] + 2}; });
   for (int i = 0; i < 4; ++i) EXPECT_EQ(machine.bits(end[1], i), 2 * start[static_cast<std::size_t>(i)]);
   machine.release(before);
   EXPECT_EQ(machine.bits(n, 3), 9u);

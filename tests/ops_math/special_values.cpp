@@ -17,15 +17,29 @@ void expect_same(Dtype t, double got, double want, const std::string& what) {
   } else if (std::isinf(want) || want == 0) {
     EXPECT_TRUE(got == want && std::signbit(got) == std::signbit(want)) << what << " gave " << got << ", not " << want;
   } else {
-    const double unit = t == Dtype::float32 ? std::max(std::fabs(want) * 0x1p-23, 0x1p-149) : std::max(std::fabs(want) * 0x1p-52, 0x1p-1074);
+    const double unit =
+        t == Dtype::float32 ? std::max(std::fabs(want) * 0x1p-23, 0x1p-149) : std::max(std::fabs(want) * 0x1p-52, 0x1p-1074);
     EXPECT_LE(std::fabs(got - want), 3 * unit) << what << " gave " << got << ", not " << want;
   }
 }
 
 std::vector<double> special_values(Dtype t) {
   const bool single = t == Dtype::float32;
-  std::vector<double> v = {0, 0.5, 1, 1.5, 2, 3, 1e5, 0.25, 1e9, 1e20, std::numeric_limits<double>::infinity(), single ? 0x1p-149 : 0x1p-1074,
-                           single ? 0x1p-126 : 0x1p-1022, single ? 0x1.fffffep127 : 0x1.fffffffffffffp1023, single ? 0x1p-140 : 0x1p-1050};
+  std::vector<double> v = {0,
+                           0.5,
+                           1,
+                           1.5,
+                           2,
+                           3,
+                           1e5,
+                           0.25,
+                           1e9,
+                           1e20,
+                           std::numeric_limits<double>::infinity(),
+                           single ? 0x1p-149 : 0x1p-1074,
+                           single ? 0x1p-126 : 0x1p-1022,
+                           single ? 0x1.fffffep127 : 0x1.fffffffffffffp1023,
+                           single ? 0x1p-140 : 0x1p-1050};
   for (std::size_t i = 0, n = v.size(); i < n; ++i) v.push_back(-v[i]);
   v.push_back(std::numeric_limits<double>::quiet_NaN());
   return v;
@@ -38,26 +52,60 @@ struct Functions {
     T (*reference)(T);
   };
   static inline const Unary kUnary[] = {
-      {"exp", std::exp},     {"exp2", std::exp2},   {"expm1", std::expm1}, {"log", std::log},     {"log2", std::log2},
-      {"log10", std::log10}, {"log1p", std::log1p}, {"sin", std::sin},     {"cos", std::cos},     {"tan", std::tan},
-      {"arcsin", std::asin}, {"arccos", std::acos}, {"arctan", std::atan}, {"sinh", std::sinh},   {"cosh", std::cosh},
-      {"tanh", std::tanh},   {"arcsinh", std::asinh}, {"arccosh", std::acosh}, {"arctanh", std::atanh}, {"erf", std::erf},
-      {"sqrt", std::sqrt},   {"abs", std::fabs},    {"floor", std::floor}, {"ceil", std::ceil},   {"trunc", std::trunc},
+      {"exp", std::exp},
+      {"exp2", std::exp2},
+      {"expm1", std::expm1},
+      {"log", std::log},
+      {"log2", std::log2},
+      {"log10", std::log10},
+      {"log1p", std::log1p},
+      {"sin", std::sin},
+      {"cos", std::cos},
+      {"tan", std::tan},
+      {"arcsin", std::asin},
+      {"arccos", std::acos},
+      {"arctan", std::atan},
+      {"sinh", std::sinh},
+      {"cosh", std::cosh},
+      {"tanh", std::tanh},
+      {"arcsinh", std::asinh},
+      {"arccosh", std::acosh},
+      {"arctanh", std::atanh},
+      {"erf", std::erf},
+      {"sqrt", std::sqrt},
+      {"abs", std::fabs},
+      {"floor", std::floor},
+      {"ceil", std::ceil},
+      {"trunc", std::trunc},
       {"round", std::nearbyint},
       {"negative", [](T x) { return -x; }},
-      {"sign", [](T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x; }},
+      {"sign", [](T x) { return x > 0   ? T(1)
+                                : x < 0 ? T(-1)
+                                        : x; }},
       {"reciprocal", [](T x) { return 1 / x; }},
       {"relu", [](T x) { return x <= 0 ? T(0) : x; }},
-      {"relu6", [](T x) { return x <= 0 ? T(0) : x > 6 ? T(6) : x; }},
+      {"relu6", [](T x) { return x <= 0  ? T(0)
+                                 : x > 6 ? T(6)
+                                         : x; }},
       {"sigmoid", [](T x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }},
-      {"erfinv", [](T x) {
+      {"erfinv",
+       [](T x) {
          const T a = std::fabs(x);
-         return a > 1 ? T(NAN) : a == 1 ? x * T(INFINITY) : a == T(0.5) ? std::copysign(T(0.47693627620446987338L), x)
-                : a == T(0.25) ? std::copysign(T(0.22531205501217810472L), x) : x * T(0.88622692545275801365L);
+         return a > 1          ? T(NAN)
+                : a == 1       ? x * T(INFINITY)
+                : a == T(0.5)  ? std::copysign(T(0.47693627620446987338L), x)
+                : a == T(0.25) ? std::copysign(T(0.22531205501217810472L), x)
+                               : x * T(0.88622692545275801365L);
        }},
-      {"silu", [](T x) { return x == -T(INFINITY) ? T(-0.0) : x < -1e4 ? T(-0.0) : x / (1 + std::exp(-x)); }},
-      {"softplus", [](T x) { return x > 100 ? x : std::isnan(x) ? x : std::log1p(std::exp(x)); }},
-      {"hardswish", [](T x) { return x <= -3 ? T(-0.0) : x >= 3 ? x : x * (x + 3) / 6; }},
+      {"silu", [](T x) { return x == -T(INFINITY) ? T(-0.0)
+                                : x < -1e4        ? T(-0.0)
+                                                  : x / (1 + std::exp(-x)); }},
+      {"softplus", [](T x) { return x > 100         ? x
+                                    : std::isnan(x) ? x
+                                                    : std::log1p(std::exp(x)); }},
+      {"hardswish", [](T x) { return x <= -3  ? T(-0.0)
+                                     : x >= 3 ? x
+                                              : x * (x + 3) / 6; }},
       {"softsign", [](T x) { return x / (1 + std::abs(x)); }},
   };
   struct Binary {
@@ -96,7 +144,8 @@ struct Functions {
       {"floor_divide", python_floor_divide},
       {"add", [](T x, T y) { return x + y; }},
       {"divide", [](T x, T y) { return x / y; }},
-      {"logaddexp", [](T x, T y) {
+      {"logaddexp",
+       [](T x, T y) {
          if (std::isnan(x) || std::isnan(y)) return T(NAN);
          return x == y ? x + std::log(T(2)) : std::fmax(x, y) + std::log1p(std::exp(-std::fabs(x - y)));
        }},
@@ -154,8 +203,11 @@ TEST(SpecialValues, RemaindersFloat64) { check_remainders<double>(Dtype::float64
 TEST(SpecialValues, TestsOfNumbers) {
   const std::vector<Words> x = {{float_bits(Dtype::float32, 1), float_bits(Dtype::float32, NAN), float_bits(Dtype::float32, INFINITY),
                                  float_bits(Dtype::float32, -INFINITY), float_bits(Dtype::float32, -0.0)}};
-  const std::pair<const char*, Words> cases[] = {{"isnan", {0, 1, 0, 0, 0}},    {"isinf", {0, 0, 1, 1, 0}},    {"isposinf", {0, 0, 1, 0, 0}},
-                                                 {"isneginf", {0, 0, 0, 1, 0}}, {"isfinite", {1, 0, 0, 0, 1}}};
+  const std::pair<const char*, Words> cases[] = {{"isnan", {0, 1, 0, 0, 0}},
+                                                 {"isinf", {0, 0, 1, 1, 0}},
+                                                 {"isposinf", {0, 0, 1, 0, 0}},
+                                                 {"isneginf", {0, 0, 0, 1, 0}},
+                                                 {"isfinite", {1, 0, 0, 0, 1}}};
   for (const auto& [function, want] : cases) EXPECT_EQ(run_bits(find_op(function), Dtype::float32, x), want) << function;
   for (const auto& [function, want] : cases) {
     const std::uint64_t on_integers = std::string_view(function) == "isfinite" ? 1 : 0;
@@ -169,9 +221,19 @@ TEST(SpecialValues, ThreeOperands) {
     const char* function;
     double x, y, z, want;
   } cases[] = {
-      {"clip", 5, 0, 3, 3},       {"clip", -5, 0, 3, 0},      {"clip", nan, 0, 3, nan}, {"clip", 1, nan, 3, nan}, {"clip", 1, 0, nan, nan},
-      {"clip", -inf, 0, 3, 0},    {"lerp", 1, 3, 0, 1},       {"lerp", 1, 3, 1, 3},     {"lerp", 1, 3, 0.25, 1.5}, {"lerp", 0.1, 1e9, 1, 1e9},
-      {"fma", 2, 3, 4, 10},       {"fma", inf, 0, 1, nan},    {"fma", 0x1.000002p0, 0x1.fffffcp-1, -1, -0x1p-46},
+      {"clip", 5, 0, 3, 3},
+      {"clip", -5, 0, 3, 0},
+      {"clip", nan, 0, 3, nan},
+      {"clip", 1, nan, 3, nan},
+      {"clip", 1, 0, nan, nan},
+      {"clip", -inf, 0, 3, 0},
+      {"lerp", 1, 3, 0, 1},
+      {"lerp", 1, 3, 1, 3},
+      {"lerp", 1, 3, 0.25, 1.5},
+      {"lerp", 0.1, 1e9, 1, 1e9},
+      {"fma", 2, 3, 4, 10},
+      {"fma", inf, 0, 1, nan},
+      {"fma", 0x1.000002p0, 0x1.fffffcp-1, -1, -0x1p-46},
   };
   for (const auto& c : cases) {
     const double got = run(find_op(c.function), Dtype::float32, {{c.x}, {c.y}, {c.z}})[0];

@@ -88,7 +88,11 @@ TEST(Workers, RunAllOnTheirOwnStackAndPassExceptionsOn) {
     ++runs;
   });
   EXPECT_EQ(runs, 5);
-  EXPECT_THROW(runtime::run_on_workers(3, 1 << 20, [](std::int64_t i) { if (i == 1) throw ShapeError("one"); }), ShapeError);
+  EXPECT_THROW(runtime::run_on_workers(3, 1 << 20,
+                                       [](std::int64_t i) {
+                                         if (i == 1) throw ShapeError("one");
+                                       }),
+               ShapeError);
 }
 
 TEST(Values, ThreadsThatEvaluateOneLazyArrayAgree) {
@@ -108,7 +112,8 @@ TEST(Values, ThreadsThatEvaluateOneLazyArrayAgree) {
 }
 
 TEST(Values, AFailedEvaluationCanBeRepeated) {
-  Array key = random::key(1), broken = engine::make(ops::Op::RandomBits, {key}, {3}, uint32, Shape{4}), after = broken + key.astype(uint32).sum();
+  Array key = random::key(1), broken = engine::make(ops::Op::RandomBits, {key}, {3}, uint32, Shape{4}),
+        after = broken + key.astype(uint32).sum();
   for (int i = 0; i < 3; ++i) EXPECT_THROW(after.eval(), InternalError);
   EXPECT_EQ(key.to_vector<unsigned>(), random::key(1).to_vector<unsigned>());
 }

@@ -187,12 +187,9 @@ TEST(spec_4_4, the_first_operation_is_the_one_that_was_called) {
   };
   // Operands that are cast or broadcast on the way.
   const Case cases[] = {
-      {"multiply", [&](const Array& x) { return x * whole; }},
-      {"where", [&](const Array& x) { return where(whole, x, 0); }},
-      {"sum", [&](const Array&) { return sum(whole); }},
-      {"mean", [&](const Array&) { return mean(whole); }},
-      {"exp", [&](const Array&) { return exp(whole); }},
-      {"matmul", [&](const Array& x) { return matmul(x, whole); }},
+      {"multiply", [&](const Array& x) { return x * whole; }},   {"where", [&](const Array& x) { return where(whole, x, 0); }},
+      {"sum", [&](const Array&) { return sum(whole); }},         {"mean", [&](const Array&) { return mean(whole); }},
+      {"exp", [&](const Array&) { return exp(whole); }},         {"matmul", [&](const Array& x) { return matmul(x, whole); }},
       {"softmax", [&](const Array&) { return softmax(whole); }},
   };
   for (const Case& c : cases) {

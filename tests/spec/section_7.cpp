@@ -65,15 +65,9 @@ TEST(spec_7_8, what_the_regular_call_rejects) {
       {[](const Array& x, const Array& y) { return x + y; }, ones({2}), ones({2}), ones({2}), ones({3})},
       {[](const Array& x, const Array& y) { return matmul(x, y); }, ones({2, 3}), ones({3, 2}), ones({2, 3}), ones({4, 2})},
       {[](const Array& x, const Array& y) { return x & y; }, ones({2}, int32), ones({2}, int32), ones({2}), ones({2})},
-      {[](const Array& x, const Array&) {
-         return reshape(x, {5, -1});
-       },
-       ones({10}), ones({1}), ones({7}), ones({1})},
+      {[](const Array& x, const Array&) { return reshape(x, {5, -1}); }, ones({10}), ones({1}), ones({7}), ones({1})},
       {[](const Array& x, const Array&) { return sum(x, 1); }, ones({2, 3}), ones({1}), ones({2}), ones({1})},
-      {[](const Array& x, const Array& y) {
-         return concatenate({x, y}, 1);
-       },
-       ones({2, 3}), ones({2, 1}), ones({2, 3}), ones({3, 1})},
+      {[](const Array& x, const Array& y) { return concatenate({x, y}, 1); }, ones({2, 3}), ones({2, 1}), ones({2, 3}), ones({3, 1})},
   };
   for (const Case& c : cases) {
     auto f = compile(c.f);

@@ -21,8 +21,16 @@ template <class F>
 struct Callable final : Callee {
   static constexpr bool can_copy = std::is_copy_constructible_v<F>;
   // Copies, even where a move would do: the copy shows which arrays F holds by value.
-  explicit Callable(F& f, RecordCopies&& copies = {}) requires can_copy : object(std::as_const(f)) { held = copies.take(); }
-  explicit Callable(F& f) requires(!can_copy) : object(std::move(f)) { copyable = false; }
+  explicit Callable(F& f, RecordCopies&& copies = {})
+    requires can_copy
+      : object(std::as_const(f)) {
+    held = copies.take();
+  }
+  explicit Callable(F& f)
+    requires(!can_copy)
+      : object(std::move(f)) {
+    copyable = false;
+  }
   // A fresh copy for every run: what a mutable callable does to its captures is not seen by the next.
   template <class R, class... P>
   R run(P... a) {

@@ -26,8 +26,8 @@ template <class R, class... A>
 class Body<R(A...)> {
  public:
   template <class F>
-  requires(!std::same_as<std::remove_cv_t<F>, Body>) explicit Body(F& f)
-      : object_(&f), call_([](void* o, A&&... a) -> R { return (*static_cast<F*>(o))(static_cast<A&&>(a)...); }) {}
+    requires(!std::same_as<std::remove_cv_t<F>, Body>)
+  explicit Body(F& f) : object_(&f), call_([](void* o, A&&... a) -> R { return (*static_cast<F*>(o))(static_cast<A&&>(a)...); }) {}
   R operator()(A... a) const { return call_(object_, static_cast<A&&>(a)...); }
 
  private:

@@ -38,12 +38,12 @@ struct SignatureOf<R (*)(P...) noexcept(N)> {
   using type = Sig<R, P...>;
 };
 template <class F>
-requires std::is_member_function_pointer_v<F>
+  requires std::is_member_function_pointer_v<F>
 struct SignatureOf<F> {
   using type = typename MemberSig<F>::invoke;
 };
 template <class F>
-requires requires { &F::operator(); }
+  requires requires { &F::operator(); }
 struct SignatureOf<F> {
   using type = typename MemberSig<decltype(&F::operator())>::call;
 };

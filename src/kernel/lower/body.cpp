@@ -88,7 +88,9 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
 
 void Body::count_live() {
   std::unordered_map<Id, int> uses;
-  auto in_body = [&](Id u) { return values_.contains(u) || leaves_.contains(u) || std::binary_search(group_.members.begin(), group_.members.end(), u); };
+  auto in_body = [&](Id u) {
+    return values_.contains(u) || leaves_.contains(u) || std::binary_search(group_.members.begin(), group_.members.end(), u);
+  };
   for (Id id : group_.members)
     for (Id u : g_[id].in) uses[u] += in_body(u);
   for (Id id : group_.outputs) ++uses[id];  // stored at the end
@@ -149,8 +151,10 @@ Ref Body::value(Id id) {
 
 void Body::emit() {
   for (Id id : group_.members)
-    if (!graph::is_pointwise(g_[id])) value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
-    else if (g_[id].op != Op::Constant) values_[id] = compute(id);
+    if (!graph::is_pointwise(g_[id]))
+      value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
+    else if (g_[id].op != Op::Constant)
+      values_[id] = compute(id);
   for (const Store& s : stores_) b_.store(s.buffer, nest_.index(b_, s.access), values_.at(s.id));
 }
 

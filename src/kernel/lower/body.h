@@ -56,10 +56,10 @@ class Body {
   Builder& b_;
   Nest& nest_;
   Shape space_;
-  std::unordered_map<graph::Id, Ref> values_;                  // members and constants
+  std::unordered_map<graph::Id, Ref> values_;  // members and constants
   std::unordered_map<graph::Id, Leaf> leaves_;
-  std::unordered_map<graph::Id, Leaf> gathers_;                // by member: the array that it reads at a computed place
-  std::unordered_map<graph::Id, std::size_t> walks_;           // by member: the access of arange, random_bits
+  std::unordered_map<graph::Id, Leaf> gathers_;       // by member: the array that it reads at a computed place
+  std::unordered_map<graph::Id, std::size_t> walks_;  // by member: the access of arange, random_bits
   std::vector<Store> stores_;
 };
 

@@ -160,8 +160,10 @@ class Reduction {
     for (Part& p : parts_) p.access = body_.add_result(p.id, p.buffer);
     nest_.form_axes();
     for (const Axis& a : nest_.axes) {
-      if (a.reduced) folded_.push_back(&a);
-      else kept_.push_back(&a);
+      if (a.reduced)
+        folded_.push_back(&a);
+      else
+        kept_.push_back(&a);
     }
     for (const Axis* a : kept_) kept_count_ *= a->extent;
     if (folded_.empty()) folded_.push_back(&unit_);  // only axes of size 1 are reduced
@@ -255,7 +257,8 @@ class Reduction {
     for (std::size_t i = 0; i < parts_.size(); ++i) totals.push_back(b_.combine(parts_[i].fold.op, partials[i]));
     for (std::size_t level = outer.size(); level-- > 0;) {
       for (std::size_t i = 0; i < parts_.size(); ++i) {
-        Ref next = level + 1 == outer.size() ? b_.compute(parts_[i].fold.op, parts_[i].accumulator, outer[level][i], totals[i]) : outer[level + 1][i];
+        Ref next = level + 1 == outer.size() ? b_.compute(parts_[i].fold.op, parts_[i].accumulator, outer[level][i], totals[i])
+                                             : outer[level + 1][i];
         b_.next(outer[level][i], next);
       }
       b_.end();
@@ -299,7 +302,8 @@ class Reduction {
     for (std::size_t level = carries.size(); level-- > 0;) {
       for (std::size_t i = 0; i < parts_.size(); ++i) {
         Part& p = parts_[i];
-        b_.next(carries[level][i], level + 1 == carries.size() ? b_.compute(p.fold.op, p.accumulator, p.carry, element(p)) : carries[level + 1][i]);
+        b_.next(carries[level][i],
+                level + 1 == carries.size() ? b_.compute(p.fold.op, p.accumulator, p.carry, element(p)) : carries[level + 1][i]);
       }
       b_.end();
     }

@@ -8,8 +8,10 @@ std::vector<Nest::Run> Nest::runs(const Access& a, const Axis& axis) const {
   std::vector<Run> list;
   for (std::size_t d : axis.dims) {
     std::int64_t n = space_[d], stride = a.strides[d];
-    if (!list.empty() && list.back().stride == stride * n) list.back() = {list.back().extent * n, stride};
-    else list.push_back({n, stride});
+    if (!list.empty() && list.back().stride == stride * n)
+      list.back() = {list.back().extent * n, stride};
+    else
+      list.push_back({n, stride});
   }
   return list;
 }

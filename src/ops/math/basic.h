@@ -9,7 +9,7 @@ namespace sinter::ops::math {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-inline constexpr double kDegree = 57.295779513082320877;   // 180 / pi
+inline constexpr double kDegree = 57.295779513082320877;    // 180 / pi
 inline constexpr double kRadian = 0.017453292519943295769;  // pi / 180
 
 inline bool is_single(const Val& x) { return x.dtype == Dtype::float32; }

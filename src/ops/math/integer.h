@@ -29,9 +29,7 @@ inline Val power_of_integers(const Val& x, const Val& y) {
   const Val exponent = with_sign ? select(y < 0, y & 1, y) : y;  // of 1 and -1 only the parity matters
   const std::vector<Val> end = x.machine->loop(
       {exponent, x, literal(x, 1)}, [](std::span<const Val> s) -> Val { return s[0] != 0; },
-      [](std::span<const Val> s) -> std::vector<Val> {
-        return {s[0] >> 1, s[1] * s[1], select((s[0] & 1) != 0, s[2] * s[1], s[2])};
-      });
+      [](std::span<const Val> s) -> std::vector<Val> { return {s[0] >> 1, s[1] * s[1], select((s[0] & 1) != 0, s[2] * s[1], s[2])}; });
   if (!with_sign) return end[2];
   return select((y < 0) & (x != 1) & (x != -1), 0, end[2]);
 }

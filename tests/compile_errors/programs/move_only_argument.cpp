@@ -1,7 +1,7 @@
 // expect: an argument that is not state must be copyable
-#include <memory>
-
 #include <sinter/sinter.h>
+
+#include <memory>
 using namespace sinter;
 struct Model {
   Array w{1.0};

@@ -1,7 +1,7 @@
 // expect: take std::span<const T>
-#include <span>
-
 #include <sinter/sinter.h>
+
+#include <span>
 using namespace sinter;
 int main() {
   std::vector<Array> v(1);
