@@ -167,7 +167,16 @@ void print_table(const std::vector<std::string>& lines) {
       "process without cached kernels; cached: in the next process with the same cache directory. No fast_math.\n");
 }
 
+// Two threads on two cores wait a scheduler's tick for each other when a third wants to run: such times say nothing.
+void warn_if_busy() {
+  double load = 0;
+  if (getloadavg(&load, 1) == 1 && load > 0.5) {
+    std::fprintf(stderr, "sinter_bench: other programs are running (load %.1f); expect ratios, and times above all, to be off\n", load);
+  }
+}
+
 int run(const Options& options) {
+  warn_if_busy();
   std::vector<std::string> table;
   int failed = 0;
   for (const Row& row : rows()) {

@@ -108,7 +108,7 @@ int main() {
   Array centroids = start, regular_centroids = start;
   double compiled_ms = run("compiled", compile(kmeans_step), centroids, points, digits, true);
   double regular_ms = run("regular", kmeans_step, regular_centroids, points, digits, false);
-  std::printf("compiled steps take 1/%.1f of the time; the centroids are %s\n", regular_ms / compiled_ms,
+  std::printf("regular time / compiled time: %.1f; the centroids are %s\n", regular_ms / compiled_ms,
               array_equal(centroids, regular_centroids).item<bool>() ? "equal bit for bit" : "DIFFERENT");
   write_png("kmeans.png", centroids.to_vector<float>());
   std::printf("kmeans.png: the ten centroids\n");

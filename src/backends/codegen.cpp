@@ -22,10 +22,11 @@ std::string own_folder() {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-const Codegen* open() {
-  const std::string folder = own_folder();
+}  // namespace
+
+const Codegen& open_codegen(std::span<const std::string> paths) {
   std::string reasons;
-  for (const std::string& path : {folder + kObject, folder + "../" + kObject, std::string(kObject)}) {
+  for (const std::string& path : paths) {
     void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!object) {
       const char* reason = dlerror();
@@ -35,7 +36,7 @@ const Codegen* open() {
     auto get = reinterpret_cast<const Codegen* (*)()>(dlsym(object, "sinter_codegen"));
     if (get) {
       loaded = true;
-      return get();
+      return *get();
     }
     reasons += str(reasons.empty() ? "" : "; ", path, " has no sinter_codegen");
     dlclose(object);
@@ -43,11 +44,12 @@ const Codegen* open() {
   throw DeviceError(str("codegen: ", kObject, " cannot be opened; got ", reasons, "; install it beside the library"));
 }
 
-}  // namespace
-
 const Codegen& codegen() {
-  static const Codegen* opened = open();  // once; tried again at the next call if it throws
-  return *opened;
+  static const Codegen& opened = [&]() -> const Codegen& {  // once; tried again at the next call if it throws
+    const std::string folder = own_folder(), paths[] = {folder + kObject, folder + "../" + kObject, kObject};
+    return open_codegen(paths);
+  }();
+  return opened;
 }
 
 bool codegen_loaded() { return loaded; }

@@ -2,6 +2,7 @@
 // Layer: backends.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "backends/target.h"
@@ -25,6 +26,8 @@ struct Codegen {
 /// Opens libsinter_codegen.so (beside libsinter.so, else by the loader's search) at the first call. Throws Error when it is missing.
 /// The object exports `extern "C" const sinter::backends::Codegen* sinter_codegen()`.
 const Codegen& codegen();
+/// The first of these objects that can be opened. Throws DeviceError with the loader's reasons when there is none.
+const Codegen& open_codegen(std::span<const std::string> paths);
 /// Whether codegen() has been called successfully: the object is loaded.
 bool codegen_loaded();
 

@@ -83,7 +83,11 @@ Shared generate(const kernel::Kernel& k, bool fast_math) {
   backends::CodegenOptions options;
   options.fast_math = fast_math;
   options.level = k.body.size() > kLongKernel ? 0 : base::knobs().codegen_level;
-  return std::make_shared<const Executable>(k, backends::codegen().compile(k, target, options));
+  try {
+    return std::make_shared<const Executable>(k, backends::codegen().compile(k, target, options));
+  } catch (const InternalError& e) {  // a kernel is named after its operations
+    throw InternalError(str(e.what(), ", in kernel ", k.name));
+  }
 }
 
 constexpr std::size_t kStackBytes = std::size_t{16} << 20;  // for LLVM, whose recursion follows the length of a kernel

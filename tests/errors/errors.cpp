@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "backends/codegen.h"
 #include "sinter/sinter.h"
 
 namespace {
@@ -26,6 +27,8 @@ const char* type_of(const Error& e) {
   if (dynamic_cast<const DtypeError*>(&e)) return "DtypeError";
   if (dynamic_cast<const IndexError*>(&e)) return "IndexError";
   if (dynamic_cast<const IoError*>(&e)) return "IoError";
+  if (dynamic_cast<const DeviceError*>(&e)) return "DeviceError";
+  if (dynamic_cast<const OutOfMemory*>(&e)) return "OutOfMemory";
   return "Error";
 }
 
@@ -232,6 +235,19 @@ TEST(Errors, random) {
       THROWS(ShapeError, "uniform: the bounds do not broadcast to the shape; got (2) and () for (1); make their axes equal or 1",
              random::uniform(v, 1, {1})),
       THROWS(ShapeError, "uniform: a size is negative; got (-1); use sizes of 0 or more", random::uniform({-1})),
+  });
+}
+
+TEST(Errors, device_and_memory) {
+  const std::string nowhere[] = {"/nowhere/a.so", "/nowhere/b.so"};
+  run({
+      THROWS(
+          DeviceError,
+          "codegen: libsinter_codegen.so cannot be opened; got /nowhere/a.so: cannot open shared object file: No such file or directory; "
+          "/nowhere/b.so: cannot open shared object file: No such file or directory; install it beside the library",
+          (backends::open_codegen(nowhere), Array())),
+      THROWS(OutOfMemory, "allocate: the size is beyond any memory; got 4503599627370496 bytes; check the shape",
+             zeros({std::int64_t{1} << 50}).eval()),
   });
 }
 
