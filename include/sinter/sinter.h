@@ -8,3 +8,4 @@
 #include "sinter/io.h"
 #include "sinter/memory.h"
 #include "sinter/random.h"
+#include "sinter/transforms.h"

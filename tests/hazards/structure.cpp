@@ -74,6 +74,13 @@ const std::vector<Pair>& pairs() {
        }},
       {"take", [](A a) { return Arrays{take(a[0], a[1], 0), take(a[0], a[1], 1), take(a[0], a[1])}; }},
       {"take_along_axis", [](A a) { return Arrays{take_along_axis(a[0], a[1], 0), take_along_axis(a[0], a[1], 1)}; }},
+      {"scatter_add",
+       [](A a) {
+         auto along = [&a](int axis) {
+           return grad([i = a[1], axis](const Array& x) { return sum(square(take_along_axis(x, i, axis))); })(a[0]);
+         };
+         return Arrays{along(0), along(1)};
+       }},
       {"arange",
        [](A a) {
          return Arrays{arange(4) * a[0], arange(4, 0, -1) * a[0], arange(0, 2, 0.5) * a[0], linspace(0, 1, 4) * a[0],
