@@ -15,6 +15,7 @@ using Arrays = std::vector<sinter::Array>;
 // A workload on inputs that exist.
 struct Work {
   std::function<void()> regular, compiled;  // compute everything before they return
+  std::function<std::string()> kernels;     // the compiled call's, as text
 };
 
 struct Row {

@@ -18,7 +18,7 @@ void finish(const Arrays& arrays) {
 template <auto f>
 Work make(Arrays in) {
   auto compiled = compile(f);
-  return {[in] { finish(f(in)); }, [in, compiled] { finish(compiled(in)); }};
+  return {[in] { finish(f(in)); }, [in, compiled] { finish(compiled(in)); }, [in, compiled] { return compiled.kernels(in); }};
 }
 
 Array expneg_add(const Arrays& in) { return exp(-in[0]) + in[1]; }
@@ -60,7 +60,7 @@ Work make_adam(Arrays in) {
             adam(mine, gradient);
             finish(mine);
           },
-          [=] { compiled(*state, gradient); }};
+          [=] { compiled(*state, gradient); }, [=] { return compiled.kernels(*state, gradient); }};
 }
 
 Array bcast_t(const Arrays& in) { return (transpose(in[0]) + expand_dims(in[1], 1)) * in[2]; }
@@ -93,7 +93,7 @@ Array tiny(const Array& x) { return exp(-x) + x; }
 Work make_tiny(Arrays in) {
   auto compiled = compile(tiny);
   Array x = in[0];
-  return {[=] { tiny(x).eval(); }, [=] { compiled(x); }};
+  return {[=] { tiny(x).eval(); }, [=] { compiled(x); }, [=] { return compiled.kernels(x); }};
 }
 
 // A graph of n operations; its first call is what counts.
@@ -102,6 +102,28 @@ Array operations(const Arrays& in) {
   Array x = in[0];
   for (int i = 0; i < n; i += 4) x = tanh(x * 1.01 + in[1]) - in[2];
   return x;
+}
+
+// The same for a graph in which operations use any of the last hundred results.
+template <int n>
+Array random_operations(const Arrays& in) {
+  Arrays made = in;
+  std::uint32_t seed = 1;
+  auto any = [&]() -> const Array& {
+    seed = seed * 1664525u + 1013904223u;
+    return made[made.size() - 1 - (seed >> 8) % std::min<std::size_t>(made.size(), 100)];
+  };
+  while (made.size() < n) {
+    switch (seed >> 30) {
+      case 0: made.push_back(tanh(any())); break;
+      case 1: made.push_back(maximum(any(), any())); break;
+      case 2: made.push_back(any() * 0.5); break;
+      default: made.push_back(any() - any()); break;
+    }
+  }
+  Array total = made.back();
+  for (std::size_t i = made.size() - 100; i < made.size(); ++i) total = total + made[i];
+  return total;
 }
 
 constexpr std::int64_t kMillion = 1'000'000;
@@ -122,6 +144,8 @@ const Row kRows[] = {
     {"tiny_call", {{16}}, 16, make_tiny, 1000},
     {"compile_1k", {{1024}, {1024}, {1024}}, 1024, make<operations<1'000>>},
     {"compile_10k", {{1024}, {1024}, {1024}}, 1024, make<operations<10'000>>},
+    {"random_1k", {{1024}, {1024}, {1024}}, 1024, make<random_operations<1'000>>},
+    {"random_10k", {{1024}, {1024}, {1024}}, 1024, make<random_operations<10'000>>},
 };
 
 }  // namespace
