@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/fork_mutex.h"
+#include "engine/capture.h"
 #include "engine/plan.h"
 #include "engine/prepare.h"
 #include "engine/replay.h"
@@ -37,25 +38,7 @@ class Capture {
   }
 
   Id capture(const Array& root) {
-    struct Frame {
-      const Value* value;
-      std::size_t next = 0;
-    };
-    std::vector<Frame> stack;
-    if (!known(root)) stack.push_back({root.get()});
-    while (!stack.empty()) {
-      Frame& f = stack.back();
-      if (f.next < f.value->inputs.size()) {
-        const Array& in = f.value->inputs[f.next++];
-        if (!known(in)) stack.push_back({in.get()});
-        continue;
-      }
-      std::vector<Id> in;
-      for (const Array& a : f.value->inputs) in.push_back(ids_.at(a.get()));
-      ids_[f.value] = graph.add({f.value->op, std::move(in), f.value->attrs, {f.value->dtype, f.value->shape}});
-      stack.pop_back();
-    }
-    return ids_.at(root.get());
+    return engine::capture(graph, ids_, root, [this](const Array& a) { return known(a); });
   }
 
   Graph graph;
@@ -90,7 +73,7 @@ class Capture {
   }
 
   std::size_t inputs_ = 0;
-  std::unordered_map<const Value*, Id> ids_;
+  NodeOf ids_;
 };
 
 // Graphs share a fixed set of locks, which fork() can take.

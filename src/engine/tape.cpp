@@ -6,9 +6,9 @@
 #include "engine/tape.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/check.h"
+#include "engine/capture.h"
 #include "engine/trace.h"
 #include "engine/tracing.h"
 #include "graph/build.h"
@@ -79,7 +79,7 @@ class Capture {
     for (std::size_t i = 0; i < variables.size(); ++i) ids_[variables[i].get()] = input(*variables[i].get(), originals[i]);
   }
   Recording run(std::span<const Array> outputs) {
-    for (const Array& a : outputs) c_.outputs.push_back(capture(a));
+    for (const Array& a : outputs) c_.outputs.push_back(engine::capture(c_.graph, ids_, a, [this](const Array& x) { return known(x); }));
     c_.graph.set_outputs(c_.outputs);
     return std::move(c_);
   }
@@ -101,57 +101,11 @@ class Capture {
                       "; compute it inside the function"));
     return v.tape != tape_ || v.op == Op::Constant;
   }
-  Id capture(const Array& root) {
-    struct Frame {
-      const Value* value;
-      std::size_t next = 0;
-    };
-    std::vector<Frame> stack;
-    if (!known(root)) stack.push_back({root.get()});
-    while (!stack.empty()) {
-      Frame& f = stack.back();
-      if (f.next < f.value->inputs.size()) {
-        const Array& in = f.value->inputs[f.next++];
-        if (!known(in)) stack.push_back({in.get()});
-        continue;
-      }
-      std::vector<Id> in;
-      for (const Array& a : f.value->inputs) in.push_back(ids_.at(a.get()));
-      ids_[f.value] = c_.graph.add({f.value->op, std::move(in), f.value->attrs, {f.value->dtype, f.value->shape}});
-      stack.pop_back();
-    }
-    return ids_.at(root.get());
-  }
-
   std::uint64_t tape_;
   const char* what_;
   Recording c_;
-  std::unordered_map<const Value*, Id> ids_;
+  engine::NodeOf ids_;
 };
-
-// The graph's outputs as values over `bindings`.
-std::vector<Array> replay(const Graph& g, std::span<const Array> bindings) {
-  std::vector<char> needed(g.size(), 0);
-  for (Id id : g.outputs()) needed[id] = 1;
-  for (Id id = g.size(); id-- > 0;)
-    if (needed[id])
-      for (Id u : g[id].in) needed[u] = 1;
-  std::vector<Array> values(g.size());
-  for (Id id = 0; id < g.size(); ++id) {
-    if (!needed[id]) continue;
-    const graph::Node& n = g[id];
-    if (n.op == Op::Input) {
-      values[id] = bindings[static_cast<std::size_t>(n.attrs[0])];
-      continue;
-    }
-    std::vector<Array> in;
-    for (Id u : n.in) in.push_back(values[u]);
-    values[id] = engine::make(n.op, std::move(in), n.attrs, n.type.dtype, n.type.shape);
-  }
-  std::vector<Array> outputs;
-  for (Id id : g.outputs()) outputs.push_back(values[id]);
-  return outputs;
-}
 
 std::string kind_error(const char* what, const Array& a, std::size_t i) {
   return str(what, ": only floating arrays have derivatives; got ", engine::describe(a), " as array ", i,
@@ -250,7 +204,7 @@ Derivatives finish(Graph& g, const Recording& r, std::span<const Array> bindings
     all.push_back(derivatives[i] != graph::kKeep ? derivatives[i] : graph::constant(g, t.dtype, 0, t.shape));
   }
   g.set_outputs(all);
-  std::vector<Array> values = replay(g, bindings);
+  std::vector<Array> values = engine::replay(g, bindings);
   auto middle = values.begin() + static_cast<std::ptrdiff_t>(r.outputs.size());
   return {{values.begin(), middle}, {middle, values.end()}};
 }
@@ -315,7 +269,7 @@ std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const B
   Graph g = transforms::vmap(c.graph, s.batch, in_axes, out_axes);
   s.scope.reset();  // what follows is ordinary work again
   s.trace.reset();
-  return replay(g, c.bindings);
+  return engine::replay(g, c.bindings);
 }
 
 std::vector<Array> cotangents_of_loss(std::span<const Array> outputs, const char* what) {
