@@ -307,6 +307,12 @@ class Evaluation {
 
 }  // namespace
 
+void release_plans() {
+  std::unordered_map<std::string, std::shared_ptr<const Plan>> dropped;  // destroyed without the lock
+  std::lock_guard guard(cache().lock);
+  dropped.swap(cache().plans);
+}
+
 void evaluate(std::span<const Array> arrays, const char* what) {
   bool all = true;
   for (const Array& a : arrays) all = all && value_of(a, what).state.load(std::memory_order_acquire) == State::ready;

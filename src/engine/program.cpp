@@ -11,6 +11,7 @@
 #include "engine/compiled.h"
 #include "engine/kernel_store.h"
 #include "engine/tracing.h"
+#include "engine/value.h"
 #include "runtime/buffer.h"
 
 namespace sinter {
@@ -243,6 +244,7 @@ void clear_cache() {
       for (auto& e : p->take_entries()) dropped.push_back(std::move(e));
   }
   dropped.clear();
+  engine::release_plans();
   engine::release_kernels();
   runtime::release_cache();
 }

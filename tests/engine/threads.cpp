@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "engine/kernel_store.h"
 #include "sinter/sinter.h"
 
 namespace {
@@ -83,6 +84,15 @@ TEST(Memory, StateIsUpdatedInPlace) {
   step(s, g);
   EXPECT_EQ(held.to_vector<float>()[0], old);
   EXPECT_NE(s.p.to_vector<float>()[0], old);
+}
+
+TEST(Memory, ClearCacheForgetsTheKernelsOfRegularCallsToo) {
+  (exp(ones({100})) * 3).eval();
+  compile([](const Array& x) { return exp(x) - 2; })(ones({100}));
+  EXPECT_GT(engine::kernel_count(), 0);
+  clear_cache();
+  EXPECT_EQ(engine::kernel_count(), 0);
+  EXPECT_EQ((exp(zeros({100})) * 3).to_vector<float>()[7], 3);
 }
 
 TEST(Memory, RegularOperationsReuseWhatNobodyHolds) {
