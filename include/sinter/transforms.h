@@ -95,63 +95,48 @@ struct WithVariables {
   }
 };
 
-template <class F, std::size_t... N>
+// Value: the pair of result and gradient; else the gradient alone.
+template <class F, class S, bool Value, std::size_t... N>
 class Gradient {
  public:
-  Gradient(F f, const char* what) : f_(std::move(f)), what_(what) {}
+  explicit Gradient(F f) : f_(std::move(f)) {}
   template <class... A>
-  auto both(const A&... args) const {
-    Tape tape(what_);
+  auto operator()(const A&... args) const {
+    constexpr const char* what = Value ? "value_and_grad" : "grad";
+    Tape tape(what);
     auto result = WithVariables<N...>::run(tape, f_, args...);
     std::vector<Array> outputs = tree_flatten(result);
-    Derivatives d = backward(*tape.record(outputs), cotangents_of_loss(outputs, what_));
-    return std::pair(tree_unflatten(result, std::span<const Array>(d.outputs)), WithVariables<N...>::trees(d.derivatives, args...));
+    Derivatives d = backward(*tape.record(outputs), cotangents_of_loss(outputs, what));
+    auto gradient = WithVariables<N...>::trees(d.derivatives, args...);
+    if constexpr (Value)
+      return std::pair(tree_unflatten(result, std::span<const Array>(d.outputs)), std::move(gradient));
+    else
+      return gradient;
   }
 
  private:
   [[no_unique_address]] mutable F f_;
-  const char* what_;
 };
-// Value: the pair; else the gradient alone. A known signature is kept, so that arguments convert and further transforms see it.
-template <class F, class S, bool Value, std::size_t... N>
-class GradientCall {
- public:
-  explicit GradientCall(F f) : gradient_(std::move(f), Value ? "value_and_grad" : "grad") {}
-  template <class... A>
-  auto operator()(const A&... args) const {
-    if constexpr (Value)
-      return gradient_.both(args...);
-    else
-      return gradient_.both(args...).second;
-  }
-
- private:
-  [[no_unique_address]] Gradient<F, N...> gradient_;
-};
+// A known signature is kept, so that arguments convert and further transforms see it.
 template <class F, class R, class... P, bool Value, std::size_t... N>
-class GradientCall<F, Sig<R, P...>, Value, N...> {
+class Gradient<F, Sig<R, P...>, Value, N...> : Gradient<F, Generic, Value, N...> {
   static_assert(!(is_state<P> || ...), "sinter: a function with state has no gradient of its own: return what it changes beside the loss");
+  using Base = Gradient<F, Generic, Value, N...>;
 
  public:
-  explicit GradientCall(F f) : gradient_(std::move(f), Value ? "value_and_grad" : "grad") {}
-  auto operator()(const std::remove_cvref_t<P>&... args) const {
-    if constexpr (Value)
-      return gradient_.both(args...);
-    else
-      return gradient_.both(args...).second;
-  }
-
- private:
-  [[no_unique_address]] Gradient<F, N...> gradient_;
+  using Base::Base;
+  auto operator()(const std::remove_cvref_t<P>&... args) const { return Base::operator()(args...); }
 };
 template <bool Value, class F, std::size_t... N>
 auto make_gradient(F&& f) {
   using D = std::decay_t<F>;
   if constexpr (sizeof...(N) == 0)
-    return GradientCall<D, signature_of<D>, Value, 0>(std::forward<F>(f));
+    return Gradient<D, signature_of<D>, Value, 0>(std::forward<F>(f));
   else
-    return GradientCall<D, signature_of<D>, Value, N...>(std::forward<F>(f));
+    return Gradient<D, signature_of<D>, Value, N...>(std::forward<F>(f));
 }
+
+[[noreturn]] SINTER_API void throw_axes_count(std::size_t axes, std::size_t arguments);
 
 template <class F, class S>
 class Batched {
@@ -165,7 +150,7 @@ class Batched {
  protected:
   template <std::size_t... I, class... A>
   auto run(std::index_sequence<I...>, const A&... args) const {
-    if (!in_.empty() && in_.size() != sizeof...(A)) throw_axes(in_.size(), sizeof...(A));
+    if (!in_.empty() && in_.size() != sizeof...(A)) throw_axes_count(in_.size(), sizeof...(A));
     Tape tape("vmap");
     std::vector<Array> leaves;
     std::vector<BatchAxis> axes;
@@ -189,17 +174,10 @@ class Batched {
     std::vector<Array> whole = tape.batch(outputs, std::vector<BatchAxis>(outputs.size(), out_));
     return tree_unflatten(result, std::span<const Array>(whole));
   }
-  [[noreturn]] static void throw_axes(std::size_t axes, std::size_t arguments);
-
   [[no_unique_address]] mutable F f_;
   std::vector<BatchAxis> in_;
   BatchAxis out_;
 };
-[[noreturn]] SINTER_API void throw_axes_count(std::size_t axes, std::size_t arguments);
-template <class F, class S>
-void Batched<F, S>::throw_axes(std::size_t axes, std::size_t arguments) {
-  throw_axes_count(axes, arguments);
-}
 template <class F, class R, class... P>
 class Batched<F, Sig<R, P...>> : Batched<F, Generic> {
   static_assert(!(is_state<P> || ...), "sinter: vmap of a function with state: return what it changes instead");

@@ -89,11 +89,7 @@ ForkMutex& stripe_of(const void* p) {
 class Compiled final : public CompiledGraph {
  public:
   Compiled(Capture&& c, const GraphOptions& options) : options_(options), constants_(std::move(c.constants)) {
-    try {
-      prepared_ = prepare(c.graph, options);
-    } catch (const InternalError& e) {
-      throw_with_replay(e, c.graph);
-    }
+    prepared_ = with_replay(c.graph, [&] { return prepare(c.graph, options); });
   }
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) override {
@@ -132,12 +128,8 @@ class Compiled final : public CompiledGraph {
     if (auto it = plans_.find(key); it != plans_.end()) return it->second;
     std::vector<Layout> layouts;
     for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
-    std::shared_ptr<const Plan> plan;
-    try {
-      plan = std::make_shared<const Plan>(prepared_.graph, prepared_.partition, layouts, options_.fast_math);
-    } catch (const InternalError& e) {
-      throw_with_replay(e, prepared_.graph);
-    }
+    auto plan = with_replay(
+        prepared_.graph, [&] { return std::make_shared<const Plan>(prepared_.graph, prepared_.partition, layouts, options_.fast_math); });
     cost_.kernels += plan->cost().generated;
     cost_.codegen_ms += plan->cost().milliseconds;
     if (plain) return plain_ = plan;

@@ -130,12 +130,10 @@ std::shared_ptr<const Plan> make_plan(const Value& v, const Operands& o) {
   for (const Array& a : o.literals) literals.push_back(g.add({Op::Constant, {}, a.get()->attrs, {a.get()->dtype, a.get()->shape}}));
   for (auto [literal, index] : o.which) in.push_back((literal ? literals : inputs)[index]);
   g.set_outputs({g.add({v.op, std::move(in), v.attrs, {v.dtype, v.shape}})});
-  try {
+  return with_replay(g, [&] {
     Prepared p = prepare(g);
     return std::make_shared<const Plan>(p.graph, p.partition, layouts, false);
-  } catch (const InternalError& e) {
-    throw_with_replay(e, g);
-  }
+  });
 }
 
 std::shared_ptr<const Plan> find_plan(const Value& v, const Operands& o) {

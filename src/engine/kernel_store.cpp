@@ -1,6 +1,5 @@
 #include "engine/kernel_store.h"
 
-#include <atomic>
 #include <chrono>
 #include <list>
 #include <mutex>
@@ -72,12 +71,10 @@ ForkMutex& generating() {
   static ForkMutex* m = new ForkMutex(LockRank::Codegen);
   return *m;
 }
-std::atomic<std::int64_t> interpreted{0};
 
 Shared generate(const kernel::Kernel& k, bool fast_math) {
   const backends::Target& target = backends::host_target();
   if (!target.code || base::knobs().backend == "interp") {
-    ++interpreted;
     return std::make_shared<const Executable>(k, std::nullopt);
   }
   backends::CodegenOptions options;
@@ -146,6 +143,5 @@ std::int64_t kernel_count() {
   std::lock_guard guard(store().lock);
   return static_cast<std::int64_t>(store().by_use.size());
 }
-std::int64_t interpreted_kernel_count() { return interpreted; }
 
 }  // namespace sinter::engine

@@ -37,8 +37,7 @@ std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kern
 
 /// Forgets kernels that nobody holds.
 void release_kernels();
-/// Kernels in the store; and those among all that were ever loaded that the interpreter runs.
+/// Kernels in the store.
 std::int64_t kernel_count();
-std::int64_t interpreted_kernel_count();
 
 }  // namespace sinter::engine

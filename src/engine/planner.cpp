@@ -176,8 +176,7 @@ void Planner::emit(const Item& item) {
       if (n.type.shape.product() == 0 || g_[n.in[2]].type.shape.product() == 0) return;
       std::vector<kernel::Lowered> list;
       list.push_back(kernel::lower_scatter(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
-      return emit_lowered(
-          std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [&](Id id) { return static_cast<std::uint64_t>(id); });
+      return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
     }
     default: break;
   }
@@ -189,7 +188,7 @@ void Planner::emit(const Item& item) {
 void Planner::emit_group(const graph::Group& group) {
   emit_lowered(
       kernel::lower(g_, group, [&](Id id) -> const Layout& { return places_[id]->layout; }),
-      [&](Id id) -> const Place& { return *places_[id]; }, [&](Id id) { return static_cast<std::uint64_t>(id); });
+      [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
 }
 
 void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
@@ -202,12 +201,10 @@ void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
   small.set_outputs({out});
   graph::Group group{{out}, {out}};
   auto place = [&](Id id) -> const Place& { return id == out ? to : *places_[from]; };
-  emit_lowered(kernel::lower(small, group, [&](Id id) -> const Layout& { return place(id).layout; }), place,
-               [&](Id) { return static_cast<std::uint64_t>(from); });
+  emit_lowered(kernel::lower(small, group, [&](Id id) -> const Layout& { return place(id).layout; }), place, [&](Id) { return from; });
 }
 
-void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of,
-                           FunctionRef<std::uint64_t(Id)> constant_of) {
+void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<Id(Id)> constant_of) {
   std::vector<std::uint32_t> scratch;  // written by the first kernel, read by the second, in order
   for (kernel::Lowered& l : list) {
     Launch launch;
@@ -231,7 +228,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
     launch.words.assign(l.buffers.size(), 0);
     for (std::int64_t v : l.integers) launch.words.push_back(static_cast<std::uint64_t>(v));
     for (Id id : l.scalars) {
-      launch.scalars.push_back(constant_index(static_cast<Id>(constant_of(id))));
+      launch.scalars.push_back(constant_index(constant_of(id)));
       launch.words.push_back(0);
     }
     launch.tasks = l.tasks;

@@ -13,4 +13,14 @@ std::string cache_directory();
 /// file can be written, the text says so.
 [[noreturn]] void throw_with_replay(const InternalError& e, const graph::Graph& g);
 
+/// f(); an InternalError in it leaves `g` as a replay file.
+template <class F>
+auto with_replay(const graph::Graph& g, F&& f) {
+  try {
+    return f();
+  } catch (const InternalError& e) {
+    throw_with_replay(e, g);
+  }
+}
+
 }  // namespace sinter::engine

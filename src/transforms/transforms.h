@@ -33,7 +33,7 @@ inline constexpr std::int64_t kNotBatched = -1;
 /// out_axes[i]; kNotBatched where no example matters to it. A batched random key gives each example the bits that its key gives alone.
 graph::Graph vmap(const graph::Graph& g, std::int64_t size, std::span<const std::int64_t> in_axes, std::span<const std::int64_t> out_axes);
 
-/// Whether each output differs between examples, so that vmap's out_axes may say where.
+/// Whether each output depends on one of these input slots: when they are batched, which outputs of vmap need an axis.
 std::vector<bool> depends_on(const graph::Graph& g, std::span<const std::int64_t> slots);
 
 }  // namespace sinter::transforms

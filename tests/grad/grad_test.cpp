@@ -6,6 +6,7 @@
 
 #include "sinter/sinter.h"
 #include "sinter/transforms.h"
+#include "support/thrown.h"
 
 namespace {
 
@@ -18,15 +19,7 @@ void expect_near(const Array& a, const std::vector<float>& b, float tolerance = 
   ASSERT_EQ(v.size(), b.size());
   for (std::size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(v[i], b[i], tolerance * (1 + std::fabs(b[i]))) << i;
 }
-template <class E, class F>
-std::string thrown(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
+using tests::thrown;
 
 TEST(Grad, OfTheFirstArgument) {
   auto f = [](const Array& x) { return sum(x * x * x); };

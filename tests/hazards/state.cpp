@@ -4,22 +4,12 @@
 #include <optional>
 
 #include "hazards/hazards.h"
+#include "support/thrown.h"
 
 namespace sinter::tests {
 namespace {
 
 float value(const Array& a) { return a.item<float>(); }
-
-template <class E, class F>
-std::string thrown(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "";
-}
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(hazard, hazard_18_values_kept_from_a_trace) {
   std::vector<Array> vector;

@@ -8,10 +8,13 @@
 
 #include "sinter/compile.h"
 #include "sinter/sinter.h"
+#include "support/thrown.h"
 
 namespace spec {
 
 using namespace sinter;
+using tests::has;
+using tests::thrown;
 
 template <class T>
 std::string text(const T& x) {
@@ -19,19 +22,6 @@ std::string text(const T& x) {
   out << x;
   return out.str();
 }
-
-/// The text of the exception of type E that f throws; "" when it throws none, and a failure when it throws another.
-template <class E, class F>
-std::string thrown(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "";
-}
-
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Equal dtype, shape and bits (NaNs are equal).
 inline ::testing::AssertionResult same(const Array& a, const Array& b) {

@@ -77,7 +77,7 @@ Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) 
     outer.push_back(&nest.axes[i]);
     rows *= nest.axes[i].extent;
   }
-  std::int64_t block = rows == 1 ? kPointwiseBlock : std::max<std::int64_t>(4 * kPointwiseBlock, 1), blocks = ceil_div(inner.extent, block);
+  std::int64_t block = rows == 1 ? kPointwiseBlock : 4 * kPointwiseBlock, blocks = ceil_div(inner.extent, block);
   Ref extent = nest.arg(b, inner.extent), size = nest.arg(b, block), tasks = nest.arg(b, rows * blocks);
   Ref task = b.loop(LoopKind::Parallel, b.index(0), tasks);
   Ref place = task;
