@@ -4,6 +4,8 @@
 
 #include "sinter/array.h"
 #include "sinter/compile.h"
+#include "sinter/control_flow.h"
+#include "sinter/custom.h"
 #include "sinter/functions.h"
 #include "sinter/io.h"
 #include "sinter/memory.h"

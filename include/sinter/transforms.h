@@ -33,7 +33,10 @@ class SINTER_API Tape {
   std::vector<Array> variables(std::span<const Array> arrays);
   // Stand-ins for one element of the batch: without the axis, without data. Throws ShapeError when sizes differ.
   std::vector<Array> elements(std::span<const Array> arrays, std::span<const BatchAxis> axes);
-  std::shared_ptr<const Recording> record(std::span<const Array> outputs);
+  // Stand-ins for arrays like these, without data.
+  std::vector<Array> placeholders(std::span<const Array> arrays);
+  // `whole`: what the function made without the variables belongs to the graph, too; else it is an array that the graph uses.
+  std::shared_ptr<const Recording> record(std::span<const Array> outputs, bool whole = false);
   // The outputs for the whole batch, along `axes` (one an output).
   std::vector<Array> batch(std::span<const Array> outputs, std::span<const BatchAxis> axes);
 

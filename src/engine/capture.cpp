@@ -20,7 +20,7 @@ Id capture(graph::Graph& g, NodeOf& ids, const Array& root, FunctionRef<bool(con
     }
     std::vector<Id> in;
     for (const Array& a : f.value->inputs) in.push_back(ids.at(a.get()));
-    ids[f.value] = g.add({f.value->op, std::move(in), f.value->attrs, {f.value->dtype, f.value->shape}});
+    ids[f.value] = g.add({f.value->op, std::move(in), f.value->attrs, {f.value->dtype, f.value->shape}, f.value->bodies});
     stack.pop_back();
   }
   return ids.at(root.get());
@@ -42,7 +42,7 @@ std::vector<Array> replay(const graph::Graph& g, std::span<const Array> bindings
     }
     std::vector<Array> in;
     for (Id u : n.in) in.push_back(values[u]);
-    values[id] = make(n.op, std::move(in), n.attrs, n.type.dtype, n.type.shape);
+    values[id] = make(n.op, std::move(in), n.attrs, n.type.dtype, n.type.shape, n.bodies);
   }
   std::vector<Array> outputs;
   for (Id id : g.outputs()) outputs.push_back(values[id]);

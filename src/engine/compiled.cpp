@@ -288,7 +288,7 @@ std::string inspect_compiled(const Call& call, Inspect what) {
 
 bool run_regular(const Callee& callee) {
   callee.program->calls.fetch_add(1, std::memory_order_relaxed);
-  return engine::open_trace() || engine::tape_is_open() ||
+  return engine::open_trace() || engine::innermost_tape() ||
          globals::compile_mode.load(std::memory_order_relaxed) == static_cast<std::uint8_t>(CompileMode::disabled);
 }
 

@@ -49,6 +49,7 @@ class Capture {
   bool known(const Array& a) {
     const Value& v = *a.get();
     if (ids_.contains(&v)) return true;
+    if (ops::has_bodies(v.op)) return false;
     if (v.symbolic) {
       if (v.op == Op::Input || v.trace != current_trace()) check_operand(a, "return");
       return false;
@@ -128,8 +129,7 @@ class Compiled final : public CompiledGraph {
     if (auto it = plans_.find(key); it != plans_.end()) return it->second;
     std::vector<Layout> layouts;
     for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
-    auto plan = with_replay(
-        prepared_.graph, [&] { return std::make_shared<const Plan>(prepared_.graph, prepared_.partition, layouts, options_.fast_math); });
+    auto plan = with_replay(prepared_.graph, [&] { return std::make_shared<const Plan>(prepared_, layouts, options_.fast_math); });
     cost_.kernels += plan->cost().generated;
     cost_.codegen_ms += plan->cost().milliseconds;
     if (plain) return plain_ = plan;

@@ -11,6 +11,7 @@
 #include "engine/tape.h"
 #include "engine/trace.h"
 #include "engine/value.h"
+#include "graph/bodies.h"
 
 namespace sinter::engine {
 namespace {
@@ -33,6 +34,10 @@ class Signature {
   void add(const Shape& s) {
     add(s.size());
     for (const Dim& d : s) add(static_cast<std::int64_t>(d));
+  }
+  void add(const std::string& text) {
+    add(text.size());
+    bytes_ += text;
   }
   const std::string& bytes() const { return bytes_; }
 
@@ -95,6 +100,8 @@ std::string signature(const Value& v, const Operands& o) {
     s.add(v.attrs.size());
     for (std::int64_t a : v.attrs) s.add(a);
   }
+  for (const graph::Body& b : v.bodies) s.add(graph::print(*b));
+  for (bool w : v.wanted) s.add(w);
   for (auto [literal, index] : o.which) {
     s.add(literal);
     s.add(index);
@@ -129,11 +136,13 @@ std::shared_ptr<const Plan> make_plan(const Value& v, const Operands& o) {
   }
   for (const Array& a : o.literals) literals.push_back(g.add({Op::Constant, {}, a.get()->attrs, {a.get()->dtype, a.get()->shape}}));
   for (auto [literal, index] : o.which) in.push_back((literal ? literals : inputs)[index]);
-  g.set_outputs({g.add({v.op, std::move(in), v.attrs, {v.dtype, v.shape}})});
-  return with_replay(g, [&] {
-    Prepared p = prepare(g);
-    return std::make_shared<const Plan>(p.graph, p.partition, layouts, false);
-  });
+  graph::Id id = g.add({v.op, std::move(in), v.attrs, {v.dtype, v.shape}, v.bodies});
+  std::vector<graph::Id> outputs;
+  for (std::size_t i = 0; i < v.wanted.size(); ++i)
+    if (v.wanted[i]) outputs.push_back(graph::result(g, id, i));
+  if (!ops::has_bodies(v.op)) outputs = {id};
+  g.set_outputs(std::move(outputs));
+  return with_replay(g, [&] { return std::make_shared<const Plan>(prepare(g), layouts, false); });
 }
 
 std::shared_ptr<const Plan> find_plan(const Value& v, const Operands& o) {
@@ -175,9 +184,14 @@ void run_value(Value& v) {
       constants = o.bits();
     OpenTape* tape = v.tape ? OpenTape::find(v.tape) : nullptr;
     std::vector<int> owned(o.inputs.size(), tape ? 0 : 1);
-    Array result = plan->run(o.inputs, owned, constants)[0];
-    v.buffer = result.get()->buffer;
-    v.layout = result.get()->layout;
+    std::vector<Array> results = plan->run(o.inputs, owned, constants);
+    if (ops::has_bodies(v.op)) {
+      std::size_t next = 0;
+      for (bool wanted : v.wanted) v.results.push_back(wanted ? std::move(results[next++]) : Array());
+    } else {
+      v.buffer = results[0].get()->buffer;
+      v.layout = results[0].get()->layout;
+    }
     if (tape) {
       v.inputs = o.in_order();
       tape->keep(Array(&v));
@@ -186,6 +200,31 @@ void run_value(Value& v) {
     v.inputs = o.in_order();
     throw;
   }
+}
+
+// Values that share what is there.
+bool share(Value& v) {
+  const Value* from = nullptr;
+  if (v.op == Op::Barrier) {
+    evaluate({v.inputs.data(), 1});  // a literal
+    from = v.inputs[0].get();
+  } else if (v.op == Op::Get) {
+    from = v.inputs[0].get()->results[static_cast<std::size_t>(v.attrs[0])].get();
+  } else if (ops::info(v.op).kind == ops::OpKind::Custom) {
+    v.results.assign(v.inputs.begin(), v.inputs.begin() + v.attrs[0]);
+    evaluate(v.results);
+  } else {
+    return false;
+  }
+  if (from) {
+    v.buffer = from->buffer;
+    v.layout = from->layout;
+  }
+  if (OpenTape* tape = v.tape ? OpenTape::find(v.tape) : nullptr)
+    tape->keep(Array(&v));
+  else
+    v.inputs.clear();
+  return true;
 }
 
 // ---- claiming and order ---------------------------------------------------------------------------------------------------------------
@@ -226,7 +265,7 @@ class Evaluation {
             later.push_back(now[at]);
             continue;
           }
-          run_value(v);
+          if (!share(v)) run_value(v);
           finish(v, State::ready);
           now[at] = Array();
         }

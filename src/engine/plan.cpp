@@ -3,31 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/memory.h"
 #include "engine/planner.h"
-#include "engine/value.h"
 #include "runtime/pool.h"
 
 namespace sinter::engine {
 
-Plan::Plan(const graph::Graph& g, const graph::Partition& partition, std::span<const graph::Layout> inputs, bool fast_math) {
-  Planner(*this, g, partition, inputs, fast_math).run();
+Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math) {
+  Planner(*this, prepared, inputs, fast_math).run();
 }
 
 namespace {
 
 constexpr std::size_t kWordsOnStack = 128;
-
-// The memory of one call.
-struct Memory {
-  std::span<const Array> inputs;
-  std::vector<runtime::BufferRef> buffers;
-
-  char* at(const Slot& s) const {
-    if (!s.is_input) return static_cast<char*>(buffers[s.number].data()) + s.offset;
-    const Value& v = value_of(inputs[s.number], "run");
-    return static_cast<char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype) + s.offset;
-  }
-};
 
 void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint64_t> constants, bool interpreted) {
   if (l.tasks == 0) return;
@@ -70,16 +58,16 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
     }
   }
   for (std::size_t i = 0; i < buffers_.size(); ++i)
-    if (!memory.buffers[i])
+    if (!memory.buffers[i] && !buffers_[i].late)
       memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
-  // Nothing below fails: all memory is held.
+  // All memory is held. What fails below is a region, and no memory of an input is written before the last of them.
   for (const Step& step : steps_) {
-    if (const Launch* l = std::get_if<Launch>(&step)) {
+    if (const Launch* l = std::get_if<Launch>(&step))
       run_launch(*l, memory, constants, interpreted);
-    } else {
-      const Call& c = std::get<Call>(step);
-      c.product->run(memory.at(c.x), memory.at(c.y), memory.at(c.out));
-    }
+    else if (const Call* c = std::get_if<Call>(&step))
+      c->product->run(memory.at(c->x), memory.at(c->y), memory.at(c->out));
+    else
+      run_region(std::get<Region>(step), memory, interpreted);
   }
   std::vector<Array> results;
   results.reserve(outputs_.size());
@@ -108,9 +96,14 @@ std::string Plan::text() const {
       out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, l->kernel->interpreted() ? " interpreted (" : " (");
       for (std::size_t i = 0; i < l->buffers.size(); ++i) out += (i ? ", " : "") + slot(l->buffers[i]);
       out += ")\n" + kernel::print(l->kernel->kernel());
+    } else if (const Call* c = std::get_if<Call>(&step)) {
+      out += str("product ", slot(c->x), " x ", slot(c->y), " -> ", slot(c->out), "\n");
     } else {
-      const Call& c = std::get<Call>(step);
-      out += str("product ", slot(c.x), " x ", slot(c.y), " -> ", slot(c.out), "\n");
+      const Region& r = std::get<Region>(step);
+      out += str(ops::info(r.node.op).name, " (");
+      for (std::size_t i = 0; i < r.operands.size(); ++i) out += (i ? ", " : "") + slot(r.operands[i]);
+      out += ")\n";
+      for (std::size_t i = 0; i < r.bodies.size(); ++i) out += str(r.node.bodies[i]->name, " {\n", r.bodies[i]->text(), "}\n");
     }
   }
   return out;

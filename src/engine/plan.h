@@ -8,7 +8,7 @@
 
 #include "backends/cpu/products.h"
 #include "engine/kernel_store.h"
-#include "graph/group.h"
+#include "engine/prepare.h"
 #include "graph/layout.h"
 #include "runtime/buffer.h"
 #include "sinter/array.h"
@@ -33,13 +33,27 @@ struct Call {
   std::shared_ptr<const backends::Product> product;
   Slot x, y, out;
 };
-using Step = std::variant<Launch, Call>;
+class Plan;
+/// A branch or a loop (graph/bodies.h). Operands are row-major.
+struct Region {
+  graph::Node node;
+  std::vector<std::shared_ptr<const Plan>> bodies;
+  std::vector<Slot> operands;
+  std::vector<graph::Type> types;  // of the operands
+  struct Result {
+    std::uint32_t index;
+    Slot slot;
+  };
+  std::vector<Result> results;  // those that are used
+};
+using Step = std::variant<Launch, Call, Region>;
 
 /// A buffer of the plan. It is allocated for the call, unless it is an output that may take the memory of an input that nobody else
 /// holds (`donor`).
 struct PlannedBuffer {
   std::int64_t bytes = 0;
   bool is_output = false;
+  bool late = false;                  // a region brings the memory
   std::vector<std::uint32_t> donors;  // inputs of the same size that are dead when this buffer is first written
   runtime::BufferRef fixed;           // constants of several elements: memory of the plan's own, never written
 };
@@ -54,8 +68,8 @@ struct Output {
 
 class Plan {
  public:
-  /// Plans the graph (decomposed already) for inputs of these layouts (offset 0). Generates the kernels that the store lacks.
-  Plan(const graph::Graph& g, const graph::Partition& partition, std::span<const graph::Layout> inputs, bool fast_math);
+  /// Plans the graph for inputs of these layouts (offset 0). Generates the kernels that the store lacks.
+  Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math);
 
   /// `inputs` are ready. `constants` replaces the graph's Constant nodes of one element, in node order; empty: as in the graph.
   /// `owned`: see CompiledGraph::run. `interpreted`: through kernel::interpret, the oracle for the code generator.

@@ -5,6 +5,7 @@
 #include <queue>
 #include <tuple>
 
+#include "graph/bodies.h"
 #include "runtime/buffer.h"
 
 namespace sinter::engine {
@@ -62,7 +63,7 @@ std::uint32_t Planner::own_storage(Id id, std::uint32_t item) {
 
 void Planner::place_nodes() {
   places_.resize(g_.size());
-  std::vector<std::uint32_t> group_item(g_.size(), kNoItem);  // of stored members
+  std::vector<std::uint32_t> group_item(g_.size(), kNoItem);  // of stored members, and of nodes with several results
   for (const graph::Group& group : partition_.groups) {
     for (Id id : group.outputs) group_item[id] = static_cast<std::uint32_t>(items_.size());
     items_.push_back({&group, 0, {}});
@@ -82,6 +83,15 @@ void Planner::place_nodes() {
       for (std::size_t i = 0; i < n.attrs.size(); ++i)
         std::memcpy(static_cast<char*>(storages_[s].fixed.data()) + i * static_cast<std::size_t>(bytes), &n.attrs[i],
                     static_cast<std::size_t>(bytes));
+    } else if (ops::info(n.op).kind == OpKind::Region) {
+      group_item[id] = static_cast<std::uint32_t>(items_.size());
+      items_.push_back({nullptr, id, {}});
+    } else if (n.op == Op::Get) {
+      std::uint32_t s = own_storage(id, group_item[n.in[0]]);
+      const Node& region = g_[n.in[0]];
+      storages_[s].late = region.op != Op::Scan || n.attrs[0] < region.attrs[1];  // all but what a scan stacks
+    } else if (n.op == Op::Barrier) {
+      places_[id] = places_[n.in[0]];
     } else if (ops::info(n.op).kind == OpKind::View) {
       place_view(id);
     } else if (ops::info(n.op).kind == OpKind::Call || ops::info(n.op).kind == OpKind::Scatter || n.op == Op::Concatenate ||
@@ -113,6 +123,8 @@ void Planner::collect_reads() {
   for (Item& item : items_) {
     auto read = [&](Id id) {
       if (places_[id]) item.reads.push_back(places_[id]->storage);
+      for (; ops::info(g_[id].op).kind == OpKind::View || g_[id].op == Op::Barrier; id = g_[id].in[0])
+        if (g_[id].op == Op::Barrier && places_[g_[id].in[1]]) item.reads.push_back(places_[g_[id].in[1]]->storage);
     };
     if (!item.group) {
       for (Id u : g_[item.node].in) read(u);
@@ -154,6 +166,7 @@ std::vector<std::uint32_t> Planner::order() const {
 void Planner::emit(const Item& item) {
   if (item.group) return emit_group(*item.group);
   const Node& n = g_[item.node];
+  if (ops::info(n.op).kind == OpKind::Region) return emit_region(item.node);
   const Place& at = *places_[item.node];
   switch (n.op) {
     case Op::Concatenate: {
@@ -292,6 +305,42 @@ void Planner::emit_product(Id id) {
   uses_.push_back({{x.storage}, {y.storage}, {out.storage, true, false}});
 }
 
+// Operands are row-major, in regular calls too: so the bodies are the same whatever a compiled call makes of the views around them.
+void Planner::emit_region(Id id) {
+  const Node& n = g_[id];
+  Region region{n, {}, {}, {}, {}};
+  std::vector<std::pair<std::uint32_t, std::int64_t>> slots;
+  std::vector<Use> uses;
+  for (Id in : n.in) {
+    Place at = *places_[in];
+    const graph::Type& type = g_[in].type;
+    if (!graph::is_row_major(type.shape, at.layout.strides)) {
+      at = Place{new_storage(bytes_of(type), kNoItem), {0, graph::row_major(type.shape)}};
+      emit_copy(in, at, type.shape);
+    }
+    region.types.push_back(type);
+    slots.push_back({at.storage, at.layout.offset * size_of(type.dtype)});
+    uses.push_back({at.storage});
+  }
+  for (Id u = id + 1; u < g_.size(); ++u)
+    if (g_[u].op == Op::Get && g_[u].in[0] == id) {
+      region.results.push_back({static_cast<std::uint32_t>(g_[u].attrs[0]), {}});
+      slots.push_back({places_[u]->storage, 0});
+      uses.push_back({places_[u]->storage, true, false});
+    }
+  for (std::size_t i = 0; i < n.bodies.size(); ++i) {
+    const Prepared& body = *prepared_.bodies.at(id)[i];
+    std::vector<Layout> layouts;
+    for (Id input : graph::inputs_of(body.graph)) layouts.push_back({0, graph::row_major(body.graph[input].type.shape)});
+    region.bodies.push_back(std::make_shared<const Plan>(body, layouts, fast_math_));
+    plan_.cost_.generated += region.bodies.back()->cost().generated;
+    plan_.cost_.milliseconds += region.bodies.back()->cost().milliseconds;
+  }
+  plan_.steps_.push_back(std::move(region));
+  slots_.push_back(std::move(slots));
+  uses_.push_back(std::move(uses));
+}
+
 // ---- buffers --------------------------------------------------------------------------------------------------------------------------
 
 void Planner::assign_buffers() {
@@ -318,6 +367,10 @@ void Planner::assign_buffers() {
       plan_.buffers_[s.buffer].fixed = s.fixed;
     }
 
+  int last_region = -1;  // it may fail: an input's memory is written after it alone
+  for (int i = 0; i < steps; ++i)
+    if (std::holds_alternative<Region>(plan_.steps_[static_cast<std::size_t>(i)])) last_region = i;
+
   std::vector<std::uint32_t> idle;  // buffers that hold nothing any more
   for (int i = 0; i < steps; ++i) {
     const std::vector<Use>& uses = uses_[static_cast<std::size_t>(i)];
@@ -328,6 +381,11 @@ void Planner::assign_buffers() {
     for (const Use& w : uses) {
       Storage& s = storages_[w.storage];
       if (!w.written || s.first != i || s.input >= 0) continue;
+      if (s.late) {
+        s.buffer = fresh(s);
+        plan_.buffers_[s.buffer].late = true;
+        continue;
+      }
       auto in_place = [&](const Use& r) {
         const Storage& t = storages_[r.storage];
         return !r.written && r.same_index && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
@@ -362,7 +420,7 @@ void Planner::assign_buffers() {
         continue;
       }
       s.buffer = fresh(s);
-      if (!s.is_output) continue;
+      if (!s.is_output || i <= last_region) continue;
       for (const Storage& t : storages_) {
         if (t.input < 0 || t.is_output || t.bytes != s.bytes || t.last > i) continue;
         bool here = t.last == i;
@@ -373,7 +431,7 @@ void Planner::assign_buffers() {
     }
     for (std::uint32_t n = 0; n < uses.size(); ++n) {
       const Storage& t = storages_[uses[n].storage];
-      if (t.last != i || t.input >= 0 || t.fixed || t.is_output) continue;
+      if (t.last != i || t.input >= 0 || t.fixed || t.is_output || plan_.buffers_[t.buffer].late) continue;
       if (std::find(taken.begin(), taken.end(), uses[n].storage) != taken.end()) continue;
       if (std::find(idle.begin(), idle.end(), t.buffer) == idle.end()) idle.push_back(t.buffer);
     }
@@ -383,9 +441,12 @@ void Planner::assign_buffers() {
     auto at = [&](std::size_t k) { return slot(slots_[i][k].first, slots_[i][k].second); };
     if (Launch* l = std::get_if<Launch>(&plan_.steps_[i])) {
       for (std::size_t k = 0; k < slots_[i].size(); ++k) l->buffers.push_back(at(k));
+    } else if (Call* c = std::get_if<Call>(&plan_.steps_[i])) {
+      c->x = at(0), c->y = at(1), c->out = at(2);
     } else {
-      Call& c = std::get<Call>(plan_.steps_[i]);
-      c.x = at(0), c.y = at(1), c.out = at(2);
+      Region& r = std::get<Region>(plan_.steps_[i]);
+      for (std::size_t k = 0; k < r.types.size(); ++k) r.operands.push_back(at(k));
+      for (std::size_t k = 0; k < r.results.size(); ++k) r.results[k].slot = at(r.types.size() + k);
     }
   }
 }

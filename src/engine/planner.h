@@ -11,8 +11,8 @@ namespace sinter::engine {
 
 class Planner {
  public:
-  Planner(Plan& plan, const graph::Graph& g, const graph::Partition& partition, std::span<const graph::Layout> inputs, bool fast_math)
-      : plan_(plan), g_(g), partition_(partition), inputs_(inputs), fast_math_(fast_math) {}
+  Planner(Plan& plan, const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math)
+      : plan_(plan), prepared_(prepared), g_(prepared.graph), partition_(prepared.partition), inputs_(inputs), fast_math_(fast_math) {}
   void run();
 
  private:
@@ -27,6 +27,7 @@ class Planner {
     std::uint32_t item = kNoItem;  // that writes it
     int first = -1, last = -1;     // steps that use it
     bool is_output = false;
+    bool late = false;  // see PlannedBuffer
     std::uint32_t buffer = 0;
   };
   // Where a node lies: its storage, and the layout relative to it.
@@ -37,7 +38,7 @@ class Planner {
   // A piece of work that is ordered as one: a group, or one of the nodes that have steps of their own.
   struct Item {
     const graph::Group* group = nullptr;
-    Id node = 0;                       // Call, Concatenate, Pad, or a View whose operand must be copied
+    Id node = 0;                       // Call, Region, Concatenate, Pad, or a View whose operand must be copied
     std::vector<std::uint32_t> reads;  // storages
   };
   struct Use {
@@ -54,6 +55,7 @@ class Planner {
   void emit(const Item& item);
   void emit_group(const graph::Group& group);
   void emit_product(Id id);
+  void emit_region(Id id);
   void emit_copy(Id from, const Place& to, const Shape& shape);
   void emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<Id(Id)> constant_of);
   // How a library can read the operand where it lies; none: it must be copied first.
@@ -65,6 +67,7 @@ class Planner {
   std::uint32_t constant_index(Id id);
 
   Plan& plan_;
+  const Prepared& prepared_;
   const graph::Graph& g_;
   const graph::Partition& partition_;
   std::span<const graph::Layout> inputs_;

@@ -1,30 +1,59 @@
 #include "engine/prepare.h"
 
+#include <algorithm>
+
 #include "backends/cpu/products.h"
 #include "passes/decompose.h"
 #include "passes/fuse.h"
 #include "passes/pass.h"
 
 namespace sinter::engine {
+namespace {
 
-Prepared prepare(const graph::Graph& g) {
-  Prepared p;
-  p.graph = passes::decompose(g, [](Dtype t) { return backends::has_product(t); });
-  p.partition = passes::fuse(p.graph, {});
-  return p;
+using graph::Id;
+
+graph::Graph decomposed(const graph::Graph& g) {
+  return passes::decompose(passes::inline_bodies(g), [](Dtype t) { return backends::has_product(t); });
 }
 
-Prepared prepare(const graph::Graph& g, const GraphOptions& options) {
-  Prepared p;
-  p.graph = passes::decompose(g, [](Dtype t) { return backends::has_product(t); });
+graph::Graph optimised(const graph::Graph& g, const GraphOptions& options) {
   passes::Context context;
   context.fast_math = options.fast_math;
-  if (options.simplify) p.graph = passes::run_pipeline(p.graph, context);
+  return options.simplify ? passes::run_pipeline(decomposed(g), context) : decomposed(g);
+}
+
+// Every output in memory of its own, row-major: what a branch or a step gives can be taken as it is, and overwritten by the next step.
+graph::Graph own_outputs(graph::Graph g) {
+  std::vector<Id> outputs = g.outputs();
+  std::vector<Id> seen;
+  for (Id& id : outputs) {
+    const ops::OpKind kind = ops::info(g[id].op).kind;
+    const bool shared = kind == ops::OpKind::View || kind == ops::OpKind::Source || kind == ops::OpKind::Alias ||
+                        std::find(seen.begin(), seen.end(), id) != seen.end();
+    seen.push_back(id);
+    if (shared) id = g.add({ops::Op::Copy, {id}, {}, graph::Type(g[id].type)});
+  }
+  g.set_outputs(std::move(outputs));
+  return g;
+}
+
+// Fuses, and prepares the bodies. Graphs in graphs are as deep as the user's code nests.
+Prepared fused(graph::Graph g, const GraphOptions& options) {
+  Prepared p;
+  p.graph = std::move(g);
   passes::FuseOptions fuse;
   fuse.fuse = options.fuse;
   p.partition = passes::fuse(p.graph, fuse);
+  for (Id id = 0; id < p.graph.size(); ++id)
+    for (const graph::Body& body : p.graph[id].bodies)
+      p.bodies[id].push_back(std::make_shared<const Prepared>(fused(own_outputs(optimised(*body, options)), options)));
   return p;
 }
+
+}  // namespace
+
+Prepared prepare(const graph::Graph& g) { return fused(decomposed(g), {}); }
+Prepared prepare(const graph::Graph& g, const GraphOptions& options) { return fused(optimised(g, options), options); }
 
 std::string explain_groups(const Prepared& p) {
   std::string out;
@@ -35,6 +64,11 @@ std::string explain_groups(const Prepared& p) {
     out += str("  (", group.members.size(), " operations, ", group.outputs.size(), " stored)\n");
   }
   for (const std::string& reason : p.partition.refused) out += "  not fused: " + reason + "\n";
+  for (Id id = 0; id < p.graph.size(); ++id)
+    if (auto it = p.bodies.find(id); it != p.bodies.end())
+      for (std::size_t i = 0; i < it->second.size(); ++i)
+        out +=
+            str("  ", ops::info(p.graph[id].op).name, " %", id, ", ", p.graph[id].bodies[i]->name, ":\n", explain_groups(*it->second[i]));
   return out;
 }
 

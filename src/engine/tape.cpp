@@ -24,7 +24,7 @@ thread_local constinit OpenTape* innermost = nullptr;
 
 }  // namespace
 
-OpenTape::OpenTape() : id(next_tape.fetch_add(1, std::memory_order_relaxed)), outer_(innermost) { innermost = this; }
+OpenTape::OpenTape(const char* w) : id(next_tape.fetch_add(1, std::memory_order_relaxed)), what(w), outer_(innermost) { innermost = this; }
 OpenTape::~OpenTape() {
   innermost = outer_;
   for (const Array& a : evaluated_) a.get()->inputs.clear();
@@ -34,7 +34,7 @@ OpenTape* OpenTape::find(std::uint64_t id) {
     if (t->id == id) return t;
   return nullptr;
 }
-bool tape_is_open() { return innermost != nullptr; }
+const OpenTape* innermost_tape() { return innermost; }
 
 }  // namespace sinter::engine
 
@@ -45,35 +45,43 @@ using graph::Graph;
 using graph::Id;
 using ops::Op;
 
-// Inputs 0 to n - 1 of the graph are the variables; then come other arrays that were used.
-struct Recording {
-  const char* what;
-  std::size_t variables = 0;
-  Graph graph;
-  std::vector<Array> bindings;  // of the inputs
-  std::vector<Id> outputs;
-};
-
 struct Tape::State {
   const char* what;
   OpenTape open;
   std::vector<Array> originals, variables;
   std::vector<BatchAxis> axes;  // of elements()
-  std::int64_t batch = -1;
-  // Under vmap outside of compile(), placeholders need a trace of their own; it may use any array.
+  // Outside of compile(), placeholders need a trace of their own; it may use any array.
   Callee callee;
   std::unique_ptr<engine::Trace> trace;
   std::unique_ptr<engine::TraceScope> scope;
 
-  explicit State(const char* w) : what(w) {}
+  explicit State(const char* w) : what(w), open(w) {}
+  std::uint64_t trace_id() {
+    open.has_data = false;
+    if (std::uint64_t id = engine::current_trace()) return id;
+    callee.constants = true;
+    callee.name = engine::intern_name(what);
+    trace = std::make_unique<engine::Trace>(callee, std::span<const Array>(), std::span<const bool>());
+    return trace->id;
+  }
+  Array stand_in(const Array& a, std::uint64_t trace_id) {
+    Array made = engine::placeholder(a, variables.size(), trace_id);
+    made.get()->tape = open.id;
+    originals.push_back(a);
+    variables.push_back(made);
+    return made;
+  }
+  void open_scope() {
+    if (trace) scope = std::make_unique<engine::TraceScope>(*trace);
+  }
 };
 
 namespace {
 
 class Capture {
  public:
-  Capture(std::uint64_t tape, std::span<const Array> variables, std::span<const Array> originals, const char* what)
-      : tape_(tape), what_(what) {
+  Capture(std::uint64_t tape, std::span<const Array> variables, std::span<const Array> originals, const char* what, bool whole = false)
+      : tape_(tape), what_(what), whole_(whole) {
     c_.what = what;
     c_.variables = variables.size();
     for (std::size_t i = 0; i < variables.size(); ++i) ids_[variables[i].get()] = input(*variables[i].get(), originals[i]);
@@ -92,6 +100,7 @@ class Capture {
   bool known(const Array& a) {
     const Value& v = engine::value_of(a, what_);
     if (ids_.contains(&v)) return true;
+    if (whole_ && v.tape != tape_ && v.scope >= tape_ && !v.inputs.empty()) return false;
     if (v.op == Op::Constant && v.tape != tape_)
       ids_[&v] = c_.graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
     else if (v.tape != tape_)
@@ -103,6 +112,7 @@ class Capture {
   }
   std::uint64_t tape_;
   const char* what_;
+  bool whole_;
   Recording c_;
   engine::NodeOf ids_;
 };
@@ -140,13 +150,7 @@ std::vector<Array> Tape::variables(std::span<const Array> arrays) {
 
 std::vector<Array> Tape::elements(std::span<const Array> arrays, std::span<const BatchAxis> axes) {
   State& s = *state_;
-  std::uint64_t trace = engine::current_trace();
-  if (trace == 0) {
-    s.callee.constants = true;
-    s.callee.name = engine::intern_name(s.what);
-    s.trace = std::make_unique<engine::Trace>(s.callee, std::span<const Array>(), std::span<const bool>());
-    trace = s.trace->id;
-  }
+  const std::uint64_t trace = s.trace_id();
   std::vector<Array> made;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const Array& a = arrays[i];
@@ -160,26 +164,35 @@ std::vector<Array> Tape::elements(std::span<const Array> arrays, std::span<const
       throw ShapeError(
           str(s.what, ": there is no such axis to map over; got axis ", *axes[i], " of ", engine::describe(a), "; choose another in_axes"));
     std::int64_t n = v.shape[static_cast<std::size_t>(axis)];
-    if (s.batch >= 0 && s.batch != n)
-      throw ShapeError(str(s.what, ": sizes of the mapped axes differ; got ", s.batch, " and ", n, "; map over axes of one size"));
-    s.batch = n;
-    Array element = engine::placeholder(a, s.variables.size(), trace);
+    if (s.open.batch >= 0 && s.open.batch != n)
+      throw ShapeError(str(s.what, ": sizes of the mapped axes differ; got ", s.open.batch, " and ", n, "; map over axes of one size"));
+    s.open.batch = n;
+    Array element = s.stand_in(a, trace);
     element.get()->shape.erase(static_cast<std::size_t>(axis));
-    element.get()->tape = s.open.id;
-    s.originals.push_back(a);
-    s.variables.push_back(element);
     s.axes.push_back(axis);
     made.push_back(element);
   }
-  if (s.batch < 0)
+  if (s.open.batch < 0)
     throw ShapeError(str(s.what, ": there is nothing to map over; got no argument with an axis; give at least one array and its axis"));
-  if (s.trace) s.scope = std::make_unique<engine::TraceScope>(*s.trace);
+  s.open_scope();
   return made;
 }
 
-std::shared_ptr<const Recording> Tape::record(std::span<const Array> outputs) {
+std::vector<Array> Tape::placeholders(std::span<const Array> arrays) {
   State& s = *state_;
-  return std::make_shared<const Recording>(Capture(s.open.id, s.variables, s.originals, s.what).run(outputs));
+  const std::uint64_t trace = s.trace_id();
+  std::vector<Array> made;
+  for (const Array& a : arrays) {
+    engine::operand_of(a, s.what);
+    made.push_back(s.stand_in(a, trace));
+  }
+  s.open_scope();
+  return made;
+}
+
+std::shared_ptr<const Recording> Tape::record(std::span<const Array> outputs, bool whole) {
+  State& s = *state_;
+  return std::make_shared<const Recording>(Capture(s.open.id, s.variables, s.originals, s.what, whole).run(outputs));
 }
 
 namespace {
@@ -266,7 +279,7 @@ std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const B
                            " of each element; choose another out_axes"));
     out_axes.push_back(axis);
   }
-  Graph g = transforms::vmap(c.graph, s.batch, in_axes, out_axes);
+  Graph g = transforms::vmap(c.graph, s.open.batch, in_axes, out_axes);
   s.scope.reset();  // what follows is ordinary work again
   s.trace.reset();
   return engine::replay(g, c.bindings);

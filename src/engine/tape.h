@@ -11,7 +11,7 @@ namespace sinter::engine {
 /// operands when they are evaluated.
 class OpenTape {
  public:
-  OpenTape();
+  explicit OpenTape(const char* what);
   ~OpenTape();
   OpenTape(const OpenTape&) = delete;
   OpenTape& operator=(const OpenTape&) = delete;
@@ -21,12 +21,29 @@ class OpenTape {
   void keep(Array evaluated) { evaluated_.push_back(std::move(evaluated)); }
 
   const std::uint64_t id;
+  const char* const what;   // the transform's name
+  bool has_data = true;     // of its variables
+  std::int64_t batch = -1;  // of vmap
+  const OpenTape* outer() const { return outer_; }
 
  private:
   OpenTape* outer_;
   std::vector<Array> evaluated_;
 };
-/// A transform is at work on this thread: compiled functions run as part of it.
-bool tape_is_open();
+/// The innermost one at work on this thread, or null.
+const OpenTape* innermost_tape();
 
 }  // namespace sinter::engine
+
+namespace sinter::detail {
+
+/// What a function's results are, as a graph. Inputs 0 to variables - 1 are the variables; then come other arrays that it uses.
+struct Recording {
+  const char* what;
+  std::size_t variables = 0;
+  graph::Graph graph;
+  std::vector<Array> bindings;  // of the inputs
+  std::vector<graph::Id> outputs;
+};
+
+}  // namespace sinter::detail

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/fork_mutex.h"
+#include "engine/tape.h"
 #include "engine/tracing.h"
 #include "engine/value.h"
 
@@ -135,6 +136,9 @@ void check_operand(const Array& a, const char* op) {
 void throw_no_data(const Array& a, const char* what) {
   const Value& v = value_of(a, what);
   if (!current || v.trace != current->id) throw_escaped(a, what);
+  if (const OpenTape* t = OpenTape::find(v.tape); t && !t->has_data)
+    throw TraceError(str(what, ": the value is not known inside ", t->what, ", which runs its function without data; got an array made by ",
+                         maker(v), ", ", describe(a), "; use where, cond or while_loop, or return it"));
   throw TraceError(str(what, ": the value is not known while compiled function '", traced_by(v), "' is traced; got a placeholder made by ",
                        maker(v), ", ", describe(a),
                        "; return it, keep it in a state, or call disable_compile() to run the function as it is"));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "engine/tape.h"
 #include "engine/trace.h"
 
 namespace sinter::detail {
@@ -56,14 +57,16 @@ Value& operand_of(const Array& a, const char* what) {
   return v;
 }
 
-Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shape shape) {
+Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shape shape, std::vector<graph::Body> bodies) {
   auto* v = new Value;
   Array result(v);
   v->op = op;
   v->dtype = dtype;
   v->shape = std::move(shape);
   v->attrs = std::move(attrs);
+  v->bodies = std::move(bodies);
   v->trace = current_trace();
+  if (const OpenTape* tape = innermost_tape()) v->scope = tape->id;
   const char* name = ops::info(op).name.data();
   for (const Array& a : inputs) {
     check_operand(a, name);
@@ -72,8 +75,14 @@ Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shap
     v->tape = std::max(v->tape, in.tape);
     if (in.state.load(std::memory_order_relaxed) != State::ready) v->depth = std::max(v->depth, in.depth + 1);
   }
+  if (op == Op::Get) {
+    std::vector<bool>& wanted = inputs[0].get()->wanted;
+    std::size_t i = static_cast<std::size_t>(v->attrs[0]);
+    if (wanted.size() <= i) wanted.resize(i + 1);
+    wanted[i] = true;
+  }
   v->inputs = std::move(inputs);
-  if (v->depth > kMaxDepth && !v->symbolic) evaluate({&result, 1}, name);
+  if (v->depth > kMaxDepth && !v->symbolic && !ops::has_bodies(op)) evaluate({&result, 1}, name);
   return result;
 }
 

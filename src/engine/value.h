@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/graph.h"
 #include "graph/layout.h"
 #include "ops/op.h"
 #include "runtime/buffer.h"
@@ -33,13 +34,17 @@ struct Value {
   std::uint32_t depth = 0;  // longest chain of lazy values below this one
   std::uint64_t trace = 0;  // id of the trace in which it was made; 0: none
   std::uint64_t tape = 0;   // id of the newest transform (tape.h) on whose variables it depends; 0: none
+  std::uint64_t scope = 0;  // id of the innermost transform that was at work when it was made; 0: none
   Shape shape;
   ops::Attrs attrs;
+  std::vector<graph::Body> bodies;
   std::vector<Array> inputs;  // empty once ready
+  std::vector<bool> wanted;   // of a value that has several results: those that a `get` was made for
   // ready:
   runtime::BufferRef buffer;
   engine::Layout layout;
-  Array rows;  // the contiguous copy that data<T>() points into, if it needed one; see api/array.cpp
+  std::vector<Array> results;  // the wanted ones of several
+  Array rows;                  // the contiguous copy that data<T>() points into, if it needed one; see api/array.cpp
 };
 
 }  // namespace sinter::detail
@@ -57,7 +62,7 @@ Value& operand_of(const Array& a, const char* what);
 
 /// A new lazy array. Operands obey the rules of graph.h (promotion and broadcasting are done by the caller, by cast and broadcast
 /// below). Checks operands against the current trace (trace.h), so that errors are thrown where the user called.
-Array make(ops::Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shape shape);
+Array make(ops::Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shape shape, std::vector<graph::Body> bodies = {});
 /// A ready array over memory.
 Array make_ready(runtime::BufferRef buffer, Layout layout, Dtype dtype, Shape shape);
 /// A constant filled with one element, given by the bits of its stored form. 0-d unless a shape is given.

@@ -15,6 +15,7 @@ std::uint64_t hash(const Node& n) {
   std::uint64_t h =
       mix(static_cast<std::uint64_t>(n.op) << 32 | n.in.size() << 16 | n.type.shape.size() << 8 | static_cast<std::uint64_t>(n.type.dtype),
           n.attrs.size());
+  for (const Body& b : n.bodies) h = mix(h, b->size());
   for (Id id : n.in) h = mix(h, id);
   for (std::int64_t a : n.attrs) h = mix(h, static_cast<std::uint64_t>(a));
   for (const Dim& d : n.type.shape) h = mix(h, static_cast<std::uint64_t>(static_cast<std::int64_t>(d)));
@@ -22,6 +23,9 @@ std::uint64_t hash(const Node& n) {
 }
 
 }  // namespace
+
+Body::Body(Graph g) : graph_(std::make_shared<const Graph>(std::move(g))) {}
+bool operator==(const Body& a, const Body& b) { return a.graph_ == b.graph_ || *a.graph_ == *b.graph_; }
 
 void Graph::reserve(std::size_t nodes) {
   nodes_.reserve(nodes);

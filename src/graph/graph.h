@@ -7,8 +7,10 @@
 // Elementwise nodes: all operands already have the compute dtype of the operation and the node's shape, or are 0-d (read at every
 // element); broadcasting and promotion are explicit Broadcast and Cast nodes. Structured nodes: see structured.def.
 // `Constant` holds at most 16 elements; larger data are inputs bound by the entry.
+// Nodes that hold graphs (branches, loops, rules) have several results: see bodies.h.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,11 +31,26 @@ struct Type {
   friend bool operator==(const Type&, const Type&) = default;
 };
 
+class Graph;
+
+/// A graph that a node holds. Never changed, shared by copies, compared by content.
+class Body {
+ public:
+  Body(Graph g);  // NOLINT: a graph becomes a body where one is asked for
+  const Graph& operator*() const { return *graph_; }
+  const Graph* operator->() const { return graph_.get(); }
+  friend bool operator==(const Body& a, const Body& b);
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+};
+
 struct Node {
   ops::Op op;
   std::vector<Id> in;
   ops::Attrs attrs;
   Type type;
+  std::vector<Body> bodies = {};
   friend bool operator==(const Node&, const Node&) = default;
 };
 

@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstring>
 
+#include "graph/bodies.h"
 #include "ops/elements.h"
 #include "ops/infer.h"
 
@@ -22,6 +23,7 @@ using Ints = std::span<const std::int64_t>;
 struct Value {
   const Type* type;
   Words words;
+  std::vector<Tensor> results = {};  // of a node that has several
 };
 
 std::size_t count_of(const Shape& s) { return static_cast<std::size_t>(static_cast<std::int64_t>(s.product())); }
@@ -93,6 +95,54 @@ int compare(const Numbers& n, Dtype t, std::size_t a, std::size_t b) {
 }
 bool is_nan(const Numbers& n, std::size_t a) { return !n.integer && std::isnan(n.reals[a].real()); }
 
+// The results of a node that holds graphs; each operand as its words.
+std::vector<Tensor> run_bodies(const Node& n, std::vector<Tensor> operands) {
+  auto is_true = [](const Tensor& t) { return t.bytes[0] != std::byte{0}; };
+  switch (n.op) {
+    case Op::Checkpoint: return interpret(*n.bodies[0], operands);
+    case Op::Cond: return interpret(*n.bodies[is_true(operands[0]) ? 0 : 1], std::span(operands).subspan(1));
+    case Op::While: {
+      const auto carries = operands.begin() + n.attrs[0];
+      while (is_true(interpret(*n.bodies[0], operands)[0])) {
+        std::vector<Tensor> next = interpret(*n.bodies[1], operands);
+        std::move(next.begin(), next.end(), carries);
+      }
+      return {carries, operands.end()};
+    }
+    case Op::Scan: break;
+    default: operands.resize(count_attribute(n, 0)); return operands;
+  }
+  const ScanParts p(n);
+  std::vector<Tensor> results(operands.begin() + static_cast<std::ptrdiff_t>(p.constants),
+                              operands.end() - static_cast<std::ptrdiff_t>(p.sequences));
+  const std::size_t stacks = p.outputs + p.carries;
+  for (std::size_t i = 0; i < stacks; ++i) {
+    const Type t = stacked(i < p.outputs ? (*n.bodies[0])[n.bodies[0]->outputs()[p.carries + i]].type
+                                         : Type{results[i - p.outputs].dtype, results[i - p.outputs].shape},
+                           p.length);
+    results.push_back({t.dtype, t.shape, std::vector<std::byte>(count_of(t.shape) * static_cast<std::size_t>(size_of(t.dtype)))});
+  }
+  for (std::int64_t step = 0; step < p.length; ++step) {
+    const std::int64_t at = p.reverse ? p.length - 1 - step : step;
+    std::vector<Tensor> in(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(p.constants));
+    in.insert(in.end(), results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p.carries));
+    for (std::size_t i = 0; i < p.sequences; ++i) {
+      const Tensor& all = operands[p.constants + p.carries + i];
+      const Type t = element_of({all.dtype, all.shape});
+      const auto bytes = static_cast<std::ptrdiff_t>(count_of(t.shape)) * size_of(t.dtype);
+      in.push_back({t.dtype, t.shape, {all.bytes.begin() + at * bytes, all.bytes.begin() + (at + 1) * bytes}});
+    }
+    std::vector<Tensor> out = interpret(*n.bodies[0], in);
+    for (std::size_t i = 0; i < stacks; ++i) {
+      const Tensor& element = i < p.outputs ? out[p.carries + i] : results[i - p.outputs];
+      std::copy(element.bytes.begin(), element.bytes.end(),
+                results[p.carries + i].bytes.begin() + at * static_cast<std::ptrdiff_t>(element.bytes.size()));
+    }
+    std::move(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(p.carries), results.begin());
+  }
+  return results;
+}
+
 class Interpreter {
  public:
   Interpreter(const Graph& g, std::span<const Tensor> inputs) : g_(g), inputs_(inputs), values_(g.size()) {}
@@ -101,12 +151,12 @@ class Interpreter {
     std::vector<int> left = count_uses(g_);
     for (Id id = 0; id < g_.size(); ++id) {
       if (left[id] == 0) continue;
-      values_[id] = {&g_[id].type, Words(count_of(g_[id].type.shape))};
+      values_[id] = {&g_[id].type, Words(count_of(g_[id].type.shape)), {}};
       node_ = &g_[id];
       out_ = &values_[id].words;
       evaluate();
       for (Id in : node_->in) {
-        if (--left[in] == 0) values_[in].words = {};
+        if (--left[in] == 0) values_[in].words = {}, values_[in].results = {};
       }
     }
     std::vector<Tensor> results;
@@ -123,7 +173,10 @@ class Interpreter {
   void evaluate() {
     if (ops::is_elementwise(node_->op)) return elementwise();
     const std::size_t n = shape().size();
+    if (ops::has_bodies(node_->op)) return bodies();
     switch (node_->op) {
+      case Op::Get: *out_ = to_words(in(0).results[static_cast<std::size_t>(attr(0))]); return;
+      case Op::Barrier: *out_ = in(0).words; return;
       case Op::Input: return input();
       case Op::Constant:
         for (std::size_t i = 0; i < out_->size(); ++i) (*out_)[i] = static_cast<Word>(attr(node_->attrs.size() == 1 ? 0 : i));
@@ -370,6 +423,12 @@ class Interpreter {
       if (is_nan(n, at[i]) || order == (greatest ? 1 : -1) || zeros) best = i;
     }
     return position ? word_of(static_cast<std::int64_t>(best), dtype()) : words[at[best]];
+  }
+
+  void bodies() {
+    std::vector<Tensor> operands;
+    for (Id id : node_->in) operands.push_back(from_words(g_[id].type.dtype, g_[id].type.shape, values_[id].words));
+    values_[static_cast<std::size_t>(node_ - &g_[0])].results = run_bodies(*node_, operands);
   }
 
   void matmul(const Value& a, const Value& b, const Value* c) {

@@ -100,7 +100,12 @@ struct Parser {
     }
   }
 
-  Graph run() {
+  Graph whole() {
+    Graph made = graph();
+    if (lex.peek().kind != text::Kind::End) lex.fail("expected the end after the graph");
+    return made;
+  }
+  Graph graph() {
     lex.expect("graph");
     g.name = lex.title();
     lex.expect("(");
@@ -124,7 +129,6 @@ struct Parser {
     add_inputs(kLargestNumber, at);
     g.set_outputs(uses());
     lex.expect("}");
-    if (lex.peek().kind != text::Kind::End) lex.fail("expected the end after the graph");
     return std::move(g);
   }
 
@@ -150,6 +154,11 @@ struct Parser {
       const text::Lexer after = std::exchange(lex, attributes_at);
       attributes(n);
       lex = after;
+    }
+    while (lex.at("graph")) {
+      Parser body{lex, {}, {}, {}, 0};
+      n.bodies.push_back(body.graph());
+      lex = body.lex;
     }
     return n;
   }
@@ -179,9 +188,11 @@ struct Parser {
 
 }  // namespace
 
-std::string print(const Graph& g) {
-  std::string out = "graph ";
-  out.reserve(64 * (g.size() + 2));
+namespace {
+
+void append_graph(std::string& out, const Graph& g, std::size_t depth) {
+  const std::string margin(2 * depth, ' ');
+  out += "graph ";
   text::append_title(out, g.name);
   std::vector<Id> inputs;
   for (Id id = 0; id < g.size(); ++id) {
@@ -199,6 +210,7 @@ std::string print(const Graph& g) {
   for (Id id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
     if (n.op == Op::Input) continue;
+    out += margin;
     out += "  ";
     append_id(out, id);
     (out += " = ") += ops::info(n.op).name;
@@ -206,14 +218,32 @@ std::string print(const Graph& g) {
     append_attributes(out, n);
     out += " : ";
     append_type(out, n.type);
+    for (const Body& body : n.bodies) {
+      out += '\n';
+      out += margin;
+      out += "    ";
+      append_graph(out, *body, depth + 2);
+    }
     out += '\n';
   }
+  out += margin;
   out += "  return";
   append_ids(out, g.outputs());
-  out += "\n}\n";
+  out += '\n';
+  out += margin;
+  out += '}';
+}
+
+}  // namespace
+
+std::string print(const Graph& g) {
+  std::string out;
+  out.reserve(64 * (g.size() + 2));
+  append_graph(out, g, 0);
+  out += '\n';
   return out;
 }
 
-Graph parse(std::string_view text) { return Parser{text::Lexer(text, "graph text"), {}, {}, {}, 0}.run(); }
+Graph parse(std::string_view text) { return Parser{text::Lexer(text, "graph text"), {}, {}, {}, 0}.whole(); }
 
 }  // namespace sinter::graph

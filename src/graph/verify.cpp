@@ -1,3 +1,4 @@
+#include "graph/bodies.h"
 #include "graph/graph.h"
 #include "ops/infer.h"
 
@@ -26,6 +27,7 @@ void verify_node(const Graph& g, Id id, std::vector<bool>& slots) {
   require(!shape || *shape == n.type.shape, "the shape is not that of the operation");
   const auto dtype = ops::infer_dtype(n.op, dtypes, n.attrs);
   require(!dtype || *dtype == n.type.dtype, "the dtype is not that of the operation");
+  verify_bodies(g, n);
   if (n.op == Op::Arange) require(n.attrs[0] >= 0 && n.attrs[0] < static_cast<std::int64_t>(n.type.shape.size()), "there is no such axis");
   if (n.op == Op::RandomBits) {
     const Shape& keys = shapes[0];

@@ -191,8 +191,11 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
       require(in[0] == result, op, "operand 0 has not the product's shape");
       return result;
     }
+    case Op::Get: return {};
+    case Op::Barrier: return in[0];
     default: break;
   }
+  if (has_bodies(op)) return Shape{0};
   return facts.kind == OpKind::Reduce ? reduce(op, in[0], attrs) : elementwise(op, in);
 }
 
@@ -236,8 +239,13 @@ std::optional<Dtype> infer_dtype(Op op, std::span<const Dtype> in, const Attrs& 
     case Op::Any: require(attribute_dtype() == Dtype::bool_, op, "the dtype is not bool"); return Dtype::bool_;
     case Op::ArgMax:
     case Op::ArgMin: require(is_integer(attribute_dtype()), op, "the dtype is not an integer"); return attribute_dtype();
-    default: require(!in.empty(), op, "no operand"); return same();
+    case Op::Get: return {};
+    case Op::Barrier: return in[0];
+    default: break;
   }
+  if (has_bodies(op)) return Dtype::bool_;
+  require(!in.empty(), op, "no operand");
+  return same();
 }
 
 AttributeName take_attribute_name(std::string_view& names) {

@@ -14,10 +14,10 @@
 namespace sinter::ops {
 
 /// The shape of a result. None where operands and attributes do not determine it (input, constant, arange, random_bits,
-/// copy of a 0-d operand): the node's own type says it.
+/// copy of a 0-d operand, get): the node's own type says it.
 std::optional<Shape> infer_shape(Op op, std::span<const Shape> operands, const Attrs& attrs);
 
-/// The dtype of a result; of an elementwise operation, whose operands have the compute dtype already, too. None for input, constant.
+/// The dtype of a result; of an elementwise operation, whose operands have the compute dtype already, too. None for input, constant, get.
 std::optional<Dtype> infer_dtype(Op op, std::span<const Dtype> operands, const Attrs& attrs);
 
 /// One attribute of a structured operation: a name of structured.def and its integers.

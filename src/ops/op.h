@@ -41,7 +41,7 @@ enum class Rule : std::uint8_t {
   Where,    // operand 0 bool; promoted over the others -> same
 };
 enum Trait : std::uint8_t { kNone = 0, kCommutative = 1, kExact = 2 };  // see elementwise.def
-enum class OpKind : std::uint8_t { Elementwise, Source, View, Map, Reduce, Call, Scatter };
+enum class OpKind : std::uint8_t { Elementwise, Source, View, Map, Reduce, Call, Scatter, Region, Custom, Result, Alias };
 
 struct OpInfo {
   std::string_view name;
@@ -56,6 +56,8 @@ const OpInfo& info(Op op);
 std::span<const OpInfo> all_ops();  // indexed by Op
 /// By its text name. Throws Error when there is none.
 Op find_op(std::string_view name);
+/// The node holds graphs and has several results (graph/bodies.h).
+inline bool has_bodies(Op op) { return info(op).kind == OpKind::Region || info(op).kind == OpKind::Custom; }
 inline bool is_elementwise(Op op) { return info(op).kind == OpKind::Elementwise; }
 
 /// Compute and result dtype of an elementwise operation. Throws DtypeError that names `op` and the dtypes.

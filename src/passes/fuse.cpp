@@ -167,6 +167,8 @@ class Fuser {
     const Node &p = g_[producer], &c = g_[consumer];
     switch (ops::info(c.op).kind) {
       case OpKind::Call: return "a library product reads it from memory";
+      case OpKind::Region: return "a branch or loop reads it from memory";
+      case OpKind::Alias: return "it is saved, and read when the work behind it begins again";
       default: break;
     }
     if (!in_kernel(consumer)) return "it is copied into a larger array";

@@ -36,6 +36,8 @@ graph::Graph run(std::span<const Pass> passes, graph::Graph g, Context& context)
 /// The whole pipeline.
 inline graph::Graph run_pipeline(const graph::Graph& g, Context& context) { return run(pipeline(), g, context); }
 
+/// Before all passes, also in regular evaluation: what checkpoints compute in their place, and no custom rules.
+graph::Graph inline_bodies(const graph::Graph& g);
 /// Operations on constants alone, where the result has few elements, become constants. Not reductions and products: their order of
 /// rounding is the kernels'.
 graph::Graph fold(const graph::Graph& g, Context& context);

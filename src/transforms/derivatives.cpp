@@ -18,23 +18,12 @@ std::vector<char> active_nodes(const Graph& g, Ids wrt) {
   std::vector<char> active(g.size(), 0);
   for (Id id : wrt) active[id] = 1;
   for (Id id = 0; id < g.size(); ++id) {
-    if (active[id] || !is_differentiable(g[id].type.dtype)) continue;
+    if (active[id] || !(is_differentiable(g[id].type.dtype) || ops::has_bodies(g[id].op))) continue;
     for (Id in : g[id].in) active[id] |= active[in];
   }
   return active;
 }
 
-// The nodes of inputs, by slot.
-std::vector<Id> inputs_of(const Graph& g) {
-  std::vector<Id> inputs;
-  for (Id id = 0; id < g.size(); ++id) {
-    if (g[id].op != Op::Input) continue;
-    const auto slot = static_cast<std::size_t>(g[id].attrs[0]);
-    if (inputs.size() <= slot) inputs.resize(slot + 1, graph::kKeep);
-    inputs[slot] = id;
-  }
-  return inputs;
-}
 std::vector<Id> at_slots(const std::vector<Id>& inputs, std::span<const std::int64_t> slots) {
   std::vector<Id> ids;
   for (std::int64_t s : slots) {
@@ -78,11 +67,16 @@ std::vector<Id> pull_back(Graph& g, Ids outputs, Ids cotangents, Ids wrt) {
     check_type(g, outputs[i], cotangents[i]);
     if (cotangents[i] != graph::kKeep && active[outputs[i]]) sums[outputs[i]] = sum_of(sums[outputs[i]], {&g, cotangents[i]});
   }
+  OfResults of_results;
   for (Id id = static_cast<Id>(sums.size()); id-- > 0;) {
-    if (!sums[id] || g[id].in.empty()) continue;
-    const Call call{&g, id, g[id]};
-    Cotangents to(sums, active, call.node);
-    rule_of(call.node.op).vjp(call, sums[id], to);
+    const bool several = ops::has_bodies(g[id].op);
+    if ((several ? !of_results.contains(id) : !sums[id]) || g[id].in.empty()) continue;
+    const Call call{&g, id, g[id], of_results};
+    Cotangents to(sums, of_results, active, call.node);
+    if (several)
+      body_rule_of(call.node.op).vjp(call, of_results[id], to);
+    else
+      rule_of(call.node.op).vjp(call, sums[id], to);
   }
   std::vector<Id> results;
   for (Id id : wrt) results.push_back(sums[id].id);
@@ -96,18 +90,23 @@ std::vector<Id> push_forward(Graph& g, Ids wrt, Ids tangents, Ids outputs) {
     check_type(g, wrt[i], tangents[i]);
     if (tangents[i] != graph::kKeep) all[wrt[i]] = {&g, tangents[i]};
   }
+  OfResults of_results;
   std::vector<Sym> operands;
   for (Id id = 0; id < end; ++id) {
-    if (all[id] || !is_differentiable(g[id].type.dtype)) continue;
+    const bool several = ops::has_bodies(g[id].op);
+    if (all[id] || !(several || is_differentiable(g[id].type.dtype))) continue;
     operands.clear();
     bool any = false;
     for (Id in : g[id].in) {
       operands.push_back(all[in]);
-      any = any || all[in];
+      any = any || all[in] || of_results.contains(in);
     }
     if (!any) continue;
-    const Call call{&g, id, g[id]};
-    all[id] = rule_of(call.node.op).jvp(call, operands);
+    const Call call{&g, id, g[id], of_results};
+    if (several)
+      of_results[id] = body_rule_of(call.node.op).jvp(call, operands);
+    else
+      all[id] = rule_of(call.node.op).jvp(call, operands);
   }
   std::vector<Id> results;
   for (Id id : outputs) results.push_back(all[id].id);
@@ -116,7 +115,7 @@ std::vector<Id> push_forward(Graph& g, Ids wrt, Ids tangents, Ids outputs) {
 
 Graph vjp(const Graph& source, std::span<const std::int64_t> slots) {
   Graph g = source;
-  const std::vector<Id> inputs = inputs_of(g), wrt = at_slots(inputs, slots), outputs = differentiable(g, g.outputs());
+  const std::vector<Id> inputs = graph::inputs_of(g), wrt = at_slots(inputs, slots), outputs = differentiable(g, g.outputs());
   const std::vector<Id> cotangents = append_inputs(g, inputs.size(), outputs);
   const std::vector<Id> gradients = pull_back(g, outputs, cotangents, wrt);
   return with_outputs(std::move(g), wrt, gradients);
@@ -124,7 +123,7 @@ Graph vjp(const Graph& source, std::span<const std::int64_t> slots) {
 
 Graph jvp(const Graph& source, std::span<const std::int64_t> slots) {
   Graph g = source;
-  const std::vector<Id> inputs = inputs_of(g), wrt = at_slots(inputs, slots), outputs = differentiable(g, g.outputs());
+  const std::vector<Id> inputs = graph::inputs_of(g), wrt = at_slots(inputs, slots), outputs = differentiable(g, g.outputs());
   const std::vector<Id> tangents = append_inputs(g, inputs.size(), wrt);
   const std::vector<Id> results = push_forward(g, wrt, tangents, outputs);
   return with_outputs(std::move(g), outputs, results);

@@ -6,16 +6,32 @@
 
 namespace sinter::transforms {
 
-const Rule& rule_of(Op op) {
-  static constexpr Rule kElementwise{vjp_elementwise, jvp_elementwise, batch_elementwise};
-  static constexpr Rule kStructured[] = {
-#define STRUCTURED(Name, ...) {rules::Name::vjp, rules::Name::jvp, rules::Name::batch},
+namespace {
+
+// The functions of a struct of rules, where they have the types that the table needs.
+template <class R, class Rules>
+constexpr R rule() {
+  R r;
+  if constexpr (std::is_same_v<decltype(r.vjp), decltype(&Rules::vjp)>) r = {Rules::vjp, Rules::jvp, Rules::batch};
+  return r;
+}
+template <class R>
+const R& structured_rule(Op op) {
+  static constexpr R kRules[] = {
+#define STRUCTURED(Name, ...) rule<R, rules::Name>(),
 #include "ops/structured.def"
 #undef STRUCTURED
   };
-  if (ops::is_elementwise(op)) return kElementwise;
-  return kStructured[static_cast<std::size_t>(op) - (ops::all_ops().size() - std::size(kStructured))];
+  return kRules[static_cast<std::size_t>(op) - (ops::all_ops().size() - std::size(kRules))];
 }
+
+}  // namespace
+
+const Rule& rule_of(Op op) {
+  static constexpr Rule kElementwise{vjp_elementwise, jvp_elementwise, batch_elementwise};
+  return ops::is_elementwise(op) ? kElementwise : structured_rule<Rule>(op);
+}
+const BodyRule& body_rule_of(Op op) { return structured_rule<BodyRule>(op); }
 
 std::int64_t BatchCall::elements(std::size_t i) const {
   std::int64_t n = 1;

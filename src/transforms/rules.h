@@ -2,22 +2,28 @@
 //
 // An elementwise operation's derivative is the gradient column of its line in elementwise.def; its batch rule is one for all. A structured
 // operation has a file rules/<operation>.cpp, which defines the three functions of its struct below; a missing one is a link error
-// that names the operation.
+// that names the operation. A node that holds graphs has several results, and so its rules take and give one Sym for each.
 #pragma once
 #include <span>
+#include <type_traits>
+#include <unordered_map>
 
+#include "graph/bodies.h"
 #include "transforms/sym.h"
 
 namespace sinter::transforms {
 
-/// Only these dtypes carry derivatives.
-inline bool is_differentiable(Dtype t) { return is_floating(t) || is_complex(t); }
+using graph::is_differentiable;
+
+/// What belongs to the results of nodes that have several: cotangents, tangents, or batched results.
+using OfResults = std::unordered_map<Id, std::vector<Sym>>;
 
 /// A node of the graph under construction. The node is a copy, for the graph grows.
 struct Call {
   Graph* graph;
   Id id;
   Node node;
+  const OfResults& of_results;  // for get
 
   Sym in(std::size_t i) const { return {graph, node.in[i]}; }
   Sym out() const { return {graph, id}; }
@@ -37,7 +43,8 @@ struct Call {
 /// Where a vjp rule leaves the cotangents of operands.
 class Cotangents {
  public:
-  Cotangents(std::vector<Sym>& all, const std::vector<char>& active, const Node& node) : all_(all), active_(active), node_(node) {}
+  Cotangents(std::vector<Sym>& all, OfResults& of_results, const std::vector<char>& active, const Node& node)
+      : all_(all), of_results_(of_results), active_(active), node_(node) {}
   /// Whether the operand's cotangent is of use. A rule need not ask, if it computes nothing in vain.
   bool wanted(std::size_t operand) const { return active_[node_.in[operand]] != 0; }
   /// Adds to the operand's cotangent: of the operand's type, or zero.
@@ -46,9 +53,17 @@ class Cotangents {
     Sym& sum = all_[node_.in[operand]];
     sum = sum_of(sum, cotangent);
   }
+  /// Of a get: adds to the cotangent of this result, of `count`, of its operand.
+  void add_result(std::size_t result, std::size_t count, const Sym& cotangent) {
+    if (!wanted(0)) return;
+    std::vector<Sym>& sums = of_results_[node_.in[0]];
+    sums.resize(count);
+    sums[result] = sum_of(sums[result], cotangent);
+  }
 
  private:
   std::vector<Sym>& all_;
+  OfResults& of_results_;
   const std::vector<char>& active_;
   const Node& node_;
 };
@@ -60,6 +75,7 @@ struct BatchCall {
   std::int64_t size;  // of the batch axis
   std::vector<Sym> operands;
   std::vector<char> batched;
+  const OfResults& of_results;  // by node of the source, for get
 
   Sym in(std::size_t i) const { return operands[i]; }
   bool is_batched(std::size_t i) const { return batched[i] != 0; }
@@ -81,26 +97,39 @@ struct BatchCall {
   Sym make(std::vector<Id> operands, ops::Attrs attrs, Shape shape) const;
 };
 
+/// A rule's cotangent argument and result: one Sym, or one for each result of the node.
+template <ops::OpKind kind>
+inline constexpr bool kSeveral = kind == ops::OpKind::Region || kind == ops::OpKind::Custom;
+template <ops::OpKind kind>
+using CotangentOf = std::conditional_t<kSeveral<kind>, std::span<const Sym>, const Sym&>;
+template <ops::OpKind kind>
+using ResultOf = std::conditional_t<kSeveral<kind>, std::vector<Sym>, Sym>;
+
 /// vjp: adds the cotangent of each wanted operand, given that of the result, g.
 /// jvp: the tangent of the result, given those of the operands, some of which are zero (not all).
 /// batch: the result with the batch axis first; one operand at least is batched.
 namespace rules {
-#define STRUCTURED(Name, ...)                                     \
-  struct Name {                                                   \
-    static void vjp(const Call& c, const Sym& g, Cotangents& to); \
-    static Sym jvp(const Call& c, std::span<const Sym> tangents); \
-    static Sym batch(const BatchCall& c);                         \
+#define STRUCTURED(Name, function, operands, attributes, kind)                            \
+  struct Name {                                                                           \
+    static void vjp(const Call& c, CotangentOf<ops::OpKind::kind> g, Cotangents& to);     \
+    static ResultOf<ops::OpKind::kind> jvp(const Call& c, std::span<const Sym> tangents); \
+    static ResultOf<ops::OpKind::kind> batch(const BatchCall& c);                         \
   };
 #include "ops/structured.def"
 #undef STRUCTURED
 }  // namespace rules
 
-struct Rule {
-  void (*vjp)(const Call& c, const Sym& g, Cotangents& to);
-  Sym (*jvp)(const Call& c, std::span<const Sym> tangents);
-  Sym (*batch)(const BatchCall& c);
+template <ops::OpKind kind>
+struct RuleOf {
+  void (*vjp)(const Call& c, CotangentOf<kind> g, Cotangents& to) = nullptr;
+  ResultOf<kind> (*jvp)(const Call& c, std::span<const Sym> tangents) = nullptr;
+  ResultOf<kind> (*batch)(const BatchCall& c) = nullptr;
 };
+using Rule = RuleOf<ops::OpKind::Elementwise>;
+using BodyRule = RuleOf<ops::OpKind::Region>;
+/// Of operations with one result, and of those that hold graphs.
 const Rule& rule_of(Op op);
+const BodyRule& body_rule_of(Op op);
 
 // ---- what several rules share ----------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ Graph vmap(const Graph& source, std::int64_t size, std::span<const std::int64_t>
   g.reserve(source.size());
   std::vector<Sym> values(source.size());
   std::vector<char> batched(source.size(), 0);
+  OfResults of_results;
   for (Id id = 0; id < source.size(); ++id) {
     const Node& n = source[id];
     if (n.op == Op::Input) {
@@ -27,13 +28,15 @@ Graph vmap(const Graph& source, std::int64_t size, std::span<const std::int64_t>
       if (axis > 0) values[id] = move_axis(values[id], static_cast<std::size_t>(axis), 0);
       continue;
     }
-    BatchCall call{&g, n, size, {}, {}};
+    BatchCall call{&g, n, size, {}, {}, of_results};
     for (Id in : n.in) {
       call.operands.push_back(values[in]);
       call.batched.push_back(batched[in]);
       batched[id] |= batched[in];
     }
-    if (batched[id]) {
+    if (batched[id] && ops::has_bodies(n.op)) {
+      of_results[id] = body_rule_of(n.op).batch(call);
+    } else if (batched[id]) {
       values[id] = rule_of(n.op).batch(call);
     } else {
       Node copy = n;

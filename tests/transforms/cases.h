@@ -85,6 +85,52 @@ inline const GraphCase kGraphCases[] = {
        %3 = broadcast_to %2 {shape=2,5} : float64[2,5] %4 = subtract %0, %3 : float64[2,5] %5 = exp %4 : float64[2,5]
        %6 = sum %5 {dtype=float64 axes=1} : float64[2] %7 = reshape %6 {shape=2,1} : float64[2,1]
        %8 = broadcast_to %7 {shape=2,5} : float64[2,5] %9 = divide %5, %8 : float64[2,5] return %9 })"},
+    {"checkpoint", R"(graph g(%0: float64[3], %1: float64[3]) { %2 = checkpoint %0, %1 : bool[0]
+         graph body(%0: float64[3], %1: float64[3]) { %2 = sin %0 : float64[3] %3 = multiply %2, %1 : float64[3] return %3, %2 }
+       %3 = get %2 {index=0} : float64[3] %4 = get %2 {index=1} : float64[3] %5 = exp %3 : float64[3] return %5, %4 })"},
+    {"cond_yes", R"(graph g(%0: float64[3], %1: float64[3]) { %2 = constant {bits=true} : bool[] %3 = cond %2, %0, %1 : bool[0]
+         graph yes(%0: float64[3], %1: float64[3]) { %2 = multiply %0, %1 : float64[3] return %2, %0 }
+         graph no(%0: float64[3], %1: float64[3]) { return %1, %1 }
+       %4 = get %3 {index=0} : float64[3] %5 = get %3 {index=1} : float64[3] %6 = exp %4 : float64[3] return %6, %5 })"},
+    {"cond_by_value", R"(graph g(%0: float64[3], %1: float64[]) { %2 = constant {bits=0} : float64[] %3 = less %1, %2 : bool[]
+       %4 = cond %3, %0, %1 : bool[0]
+         graph yes(%0: float64[3], %1: float64[]) { %2 = multiply %0, %1 : float64[3] return %2 }
+         graph no(%0: float64[3], %1: float64[]) { %2 = add %0, %1 : float64[3] %3 = sin %2 : float64[3] return %3 }
+       %5 = get %4 {index=0} : float64[3] return %5 })"},
+    {"scan", R"(graph g(%0: float64[2], %1: float64[2], %2: float64[3,2]) { %3 = scan %0, %1, %2 {constants=1 carries=1 length=3
+         reverse=0} : bool[0]
+         graph step(%0: float64[2], %1: float64[2], %2: float64[2]) { %3 = multiply %0, %1 : float64[2] %4 = add %3, %2 : float64[2]
+           %5 = tanh %4 : float64[2] %6 = exp %2 : float64[2] return %5, %6 }
+       %4 = get %3 {index=0} : float64[2] %5 = get %3 {index=1} : float64[3,2] %6 = get %3 {index=2} : float64[3,2]
+       %7 = sin %6 : float64[3,2] return %4, %5, %7 })"},
+    {"scan_back", R"(graph g(%0: float64[], %1: float64[4], %2: int32[4]) { %3 = constant {bits=3} : int32[] %4 = scan %0, %3, %0, %1,
+         %2 {constants=1 carries=2 length=4 reverse=1} : bool[0]
+         graph step(%0: float64[], %1: int32[], %2: float64[], %3: float64[], %4: int32[]) { %5 = add %1, %4 : int32[]
+           %6 = astype %5 {dtype=float64} : float64[] %7 = multiply %6, %3 : float64[] %8 = fma %2, %0, %7 : float64[]
+           return %5, %8, %7, %5 }
+       %5 = get %4 {index=1} : float64[] %6 = get %4 {index=2} : float64[4] %7 = get %4 {index=3} : int32[4]
+       %8 = get %4 {index=0} : int32[] return %5, %6, %7, %8 })"},
+    {"scan_of_nothing", R"(graph g(%0: float64[2], %1: float64[0,2]) { %2 = scan %0, %1 {constants=0 carries=1 length=0
+         reverse=0} : bool[0]
+         graph step(%0: float64[2], %1: float64[2]) { %2 = multiply %0, %1 : float64[2] return %2, %1 }
+       %3 = get %2 {index=0} : float64[2] %4 = get %2 {index=1} : float64[0,2] %5 = exp %3 : float64[2] return %5, %4 })"},
+    {"scan_in_scan", R"(graph g(%0: float64[], %1: float64[2,3]) { %2 = scan %0, %1 {constants=0 carries=1 length=2 reverse=0} : bool[0]
+         graph step(%0: float64[], %1: float64[3]) { %2 = scan %0, %1 {constants=0 carries=1 length=3 reverse=1} : bool[0]
+             graph inner(%0: float64[], %1: float64[]) { %2 = multiply %0, %1 : float64[] %3 = sin %2 : float64[] return %3, %2 }
+           %3 = get %2 {index=0} : float64[] %4 = get %2 {index=1} : float64[3] return %3, %4 }
+       %3 = get %2 {index=0} : float64[] %4 = get %2 {index=1} : float64[2,3] return %3, %4 })"},
+    {"custom_jvp", R"(graph g(%0: float64[3], %1: float64[3]) { %2 = sin %0 : float64[3] %3 = custom_jvp %2, %0,
+         %1 {outputs=1 arguments=1} : bool[0]
+         graph rule(%0: float64[3], %1: float64[3], %2: float64[3]) { %3 = cos %0 : float64[3] %4 = multiply %3, %1 : float64[3]
+           return %4 }
+       %4 = get %3 {index=0} : float64[3] %5 = multiply %4, %1 : float64[3] return %5 })"},
+    {"custom_vmap", R"(graph g(%0: float64[3]) { %1 = sin %0 : float64[3] %2 = custom_vmap %1, %0 {outputs=1 arguments=1} : bool[0]
+         graph rule(%0: float64[0,3]) { return %0 }
+         graph rule(%0: float64[1,3]) { %1 = sin %0 : float64[1,3] return %1 }
+         graph rule(%0: float64[2,3]) { %1 = sin %0 : float64[2,3] return %1 }
+         graph rule(%0: float64[3,3]) { %1 = sin %0 : float64[3,3] return %1 }
+       %3 = get %2 {index=0} : float64[3] return %3 })"},
+    {"barrier", "graph g(%0: float64[3], %1: float64[3]) { %2 = barrier %0, %1 : float64[3] %3 = exp %2 : float64[3] return %3 }"},
     {"empty", R"(graph g(%0: float64[0,3]) { %1 = exp %0 : float64[0,3] %2 = sum %1 {dtype=float64 axes=0} : float64[3]
        %3 = prod %0 {dtype=float64 axes=0} : float64[3] return %1, %2, %3 })"},
 };

@@ -1,0 +1,401 @@
+// Operations that hold functions of the user's: tracing them, and making the node (graph/bodies.h). Layer: engine.
+#include "sinter/detail/bodies.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/generator.h"
+#include "engine/tape.h"
+#include "engine/trace.h"
+#include "engine/tracing.h"
+#include "engine/value.h"
+#include "graph/bodies.h"
+#include "sinter/functions.h"
+#include "sinter/transforms.h"
+
+namespace sinter::detail {
+
+using graph::Id;
+using graph::Type;
+using ops::Op;
+
+namespace {
+
+Type type_of(const Array& a) { return {a.dtype(), a.shape()}; }
+Array like(const Type& t) { return engine::constant(t.dtype, 0, t.shape); }
+std::string describe(const Type& t) { return engine::describe(like(t)); }
+
+// The arrays that bodies of one node use besides their arguments, each once.
+class Constants {
+ public:
+  void add(const Recording& r) {
+    for (std::size_t i = r.variables; i < r.bindings.size(); ++i)
+      if (find(r.bindings[i]) == all.size()) all.push_back(r.bindings[i]);
+  }
+  // The graph with inputs for all of them, before or after those of the arguments.
+  graph::Body body(const Recording& r, bool first) const {
+    graph::Graph g;
+    g.name = r.what;
+    std::vector<Id> inputs(r.bindings.size()), constants;
+    std::int64_t slots = 0;
+    auto input = [&](const Type& t) { return g.add({Op::Input, {}, {slots++}, t}); };
+    auto add_constants = [&] {
+      for (const Array& a : all) constants.push_back(input(type_of(a)));
+    };
+    if (first) add_constants();
+    for (std::size_t i = 0; i < r.variables; ++i) inputs[i] = input(r.graph[static_cast<Id>(i)].type);
+    if (!first) add_constants();
+    for (std::size_t i = r.variables; i < r.bindings.size(); ++i) inputs[i] = constants[find(r.bindings[i])];
+    g.set_outputs(graph::inline_body(g, r.graph, inputs));
+    return graph::rewrite(g, [](graph::Graph&, const graph::Node&) { return graph::kKeep; });
+  }
+  std::vector<Array> all;
+
+ private:
+  std::size_t find(const Array& a) const {
+    auto it = std::find_if(all.begin(), all.end(), [&](const Array& b) { return a.get() == b.get(); });
+    return static_cast<std::size_t>(it - all.begin());
+  }
+};
+
+std::vector<Type> output_types(const Recording& r) {
+  std::vector<Type> types;
+  for (Id id : r.outputs) types.push_back(r.graph[id].type);
+  return types;
+}
+
+void append(Leaves& to, std::span<const Array> more) { to.insert(to.end(), more.begin(), more.end()); }
+
+Array make_node(Op op, Leaves operands, ops::Attrs attrs, std::vector<graph::Body> bodies) {
+  return engine::make(op, std::move(operands), std::move(attrs), Dtype::bool_, Shape{0}, std::move(bodies));
+}
+Array get(const Array& node, std::size_t i, const Type& t) {
+  return engine::make(Op::Get, {node}, {static_cast<std::int64_t>(i)}, t.dtype, t.shape);
+}
+Leaves results_of(const Array& node, std::span<const Type> types) {
+  Leaves results;
+  for (std::size_t i = 0; i < types.size(); ++i) results.push_back(get(node, i, types[i]));
+  return results;
+}
+
+// Carries after a step must be what they were.
+void check_carries(const char* what, std::span<const Array> init, std::span<const Type> after, bool exact) {
+  if (exact ? after.size() != init.size() : after.size() < init.size())
+    throw Error(str(what, ": the body gives another number of arrays than its state has; got ", after.size(), " for ", init.size(),
+                    "; give back the whole state"));
+  for (std::size_t i = 0; i < init.size(); ++i)
+    if (!(type_of(init[i]) == after[i]))
+      throw ShapeError(str(what, ": array ", i, " of the state changes its shape or dtype in a step; got ", engine::describe(init[i]),
+                           " before and ", describe(after[i]), " after it; keep both, for example with astype on the first"));
+}
+
+}  // namespace
+
+TracedBody trace_body(const char* what, std::span<const Array> arguments, LeafFunction f, bool loop) {
+  const Array generator = engine::generator_state();
+  Tape tape(what);
+  const std::vector<Array> in = tape.placeholders(arguments);
+  const Leaves out = f(in);
+  if (loop && engine::generator_state().get() != generator.get()) {
+    engine::generator_state() = generator;
+    throw TraceError(str(what,
+                         ": a random number drawn in a loop would be the same in every step; got a draw from the thread's generator; "
+                         "keep a key in the state, and split it in each step"));
+  }
+  return tape.record(out, !loop);
+}
+
+// ---- branches and loops -----------------------------------------------------------------------------------------------------------------
+
+Leaves call_cond(const Array& condition, std::span<const Array> arguments, const TracedBody& yes, const TracedBody& no) {
+  const Value& c = engine::operand_of(condition, "cond");
+  if (!c.shape.empty())
+    throw ShapeError(str("cond: the condition is one value; got ", engine::describe(condition), "; use where to choose by element"));
+  const std::vector<Type> types = output_types(*yes), others = output_types(*no);
+  if (types.size() != others.size())
+    throw Error(str("cond: the branches give other numbers of arrays; got ", types.size(), " and ", others.size(), "; give the same tree"));
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (!(types[i] == others[i]))
+      throw ShapeError(str("cond: the branches give different arrays; got ", describe(types[i]), " and ", describe(others[i]), " as array ",
+                           i, "; give the same shape and dtype"));
+  Constants constants;
+  constants.add(*yes);
+  constants.add(*no);
+  Leaves operands{c.dtype == Dtype::bool_ ? condition : not_equal(condition, 0)};
+  append(operands, arguments);
+  append(operands, constants.all);
+  return results_of(make_node(Op::Cond, std::move(operands), {}, {constants.body(*yes, false), constants.body(*no, false)}), types);
+}
+
+Leaves call_while(const TracedBody& condition, const TracedBody& body, std::span<const Array> init, std::int64_t max_steps) {
+  const std::vector<Type> test = output_types(*condition), types = output_types(*body);
+  if (!(test[0] == Type{Dtype::bool_, {}}))
+    throw ShapeError(str("while_loop: the condition gives one bool; got ", describe(test[0]), "; compare, or reduce with any or all"));
+  check_carries("while_loop", init, types, true);
+  Constants constants;
+  constants.add(*condition);
+  constants.add(*body);
+  const graph::Body goes_on = constants.body(*condition, true), step = constants.body(*body, true);
+  Leaves operands = constants.all;
+  append(operands, init);
+  const auto count = static_cast<std::int64_t>(constants.all.size());
+  if (max_steps < 0) return results_of(make_node(Op::While, std::move(operands), {count}, {goes_on, step}), types);
+
+  // A scan of so many steps; those after the end change nothing.
+  graph::Graph g, same;
+  g.name = same.name = "while_loop";
+  std::vector<Id> in, kept;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    in.push_back(g.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, type_of(operands[i])}));
+    kept.push_back(same.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, type_of(operands[i])}));
+  }
+  same.set_outputs({kept.begin() + count, kept.end()});
+  std::vector<Id> arguments{graph::inline_body(g, *goes_on, in)[0]};
+  arguments.insert(arguments.end(), in.begin(), in.end());
+  const Id chosen = g.add({Op::Cond, std::move(arguments), {}, {Dtype::bool_, Shape{0}}, {step, graph::Body(std::move(same))}});
+  std::vector<Id> outputs;
+  for (std::size_t i = 0; i < types.size(); ++i) outputs.push_back(graph::result(g, chosen, i));
+  g.set_outputs(std::move(outputs));
+  return results_of(
+      make_node(Op::Scan, std::move(operands), {count, static_cast<std::int64_t>(types.size()), max_steps, 0}, {std::move(g)}), types);
+}
+
+namespace {
+
+// A scan over elements [begin, begin + length) of the sequences, after `carries`; the outputs go to the end of `outputs`.
+struct ScanCall {
+  const Recording& recording;
+  const Constants& constants;
+  const graph::Body body;
+  bool reverse;
+  Leaves carries;
+  std::vector<Leaves> outputs = {};  // by output: pieces along axis 0
+
+  // Steps in pieces of `every`, of which derivatives save the beginning.
+  void run(std::span<const Array> sequences, std::int64_t length, std::int64_t every) {
+    if (every <= 1 || every >= length) return add(body, sequences, length, 1);
+    const std::int64_t pieces = length / every, rest = length % every;
+    auto part = [&](std::int64_t begin, std::int64_t size) {
+      Leaves some;
+      for (const Array& a : sequences) {
+        std::vector<std::int64_t> start(static_cast<std::size_t>(a.ndim()), 0), stop(a.shape().begin(), a.shape().end());
+        start[0] = begin, stop[0] = begin + size;
+        some.push_back(slice(a, Shape(start), Shape(stop)));
+      }
+      return some;
+    };
+    const std::int64_t rest_at = reverse ? 0 : pieces * every;
+    Leaves whole = part(reverse ? rest : 0, pieces * every);
+    for (Array& a : whole) {
+      Shape s = a.shape();
+      s[0] = every;
+      s.insert(0, pieces);
+      a = reshape(a, s);
+    }
+    add(inner(sequences, every), whole, pieces, every);
+    if (rest > 0) add(body, part(rest_at, rest), rest, 1);
+  }
+
+ private:
+  void add(const graph::Body& b, std::span<const Array> sequences, std::int64_t length, std::int64_t every) {
+    Leaves operands = constants.all;
+    append(operands, carries);
+    append(operands, sequences);
+    const Array node =
+        make_node(Op::Scan, std::move(operands),
+                  {static_cast<std::int64_t>(constants.all.size()), static_cast<std::int64_t>(carries.size()), length, reverse}, {b});
+    std::vector<Type> types;
+    for (Id id : b->outputs()) types.push_back((*b)[id].type);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      if (i < carries.size()) {
+        carries[i] = get(node, i, types[i]);
+        continue;
+      }
+      Array all = get(node, i, graph::stacked(types[i], length));
+      if (every > 1) {
+        Shape s = types[i].shape;
+        s[0] = length * every;
+        all = reshape(all, s);
+      }
+      outputs.resize(types.size() - carries.size());
+      Leaves& pieces = outputs[i - carries.size()];
+      pieces.insert(reverse ? pieces.begin() : pieces.end(), all);
+    }
+  }
+  // A body that takes `every` steps: a scan itself.
+  graph::Body inner(std::span<const Array> sequences, std::int64_t every) const {
+    graph::Graph g;
+    g.name = recording.what;
+    std::vector<Id> in;
+    auto input = [&](Type t) { in.push_back(g.add({Op::Input, {}, {static_cast<std::int64_t>(in.size())}, std::move(t)})); };
+    for (const Array& a : constants.all) input(type_of(a));
+    for (const Array& a : carries) input(type_of(a));
+    for (const Array& a : sequences) input(graph::stacked(graph::element_of(type_of(a)), every));
+    const Id node = g.add({Op::Scan,
+                           in,
+                           {static_cast<std::int64_t>(constants.all.size()), static_cast<std::int64_t>(carries.size()), every, reverse},
+                           {Dtype::bool_, Shape{0}},
+                           {body}});
+    std::vector<Id> results;
+    for (std::size_t i = 0; i < body->outputs().size(); ++i) results.push_back(graph::result(g, node, i));
+    g.set_outputs(std::move(results));
+    return g;
+  }
+};
+
+}  // namespace
+
+Leaves call_scan(const ScanShape& shape, LeafFunction f, std::span<const Array> init, std::span<const Array> sequences) {
+  std::int64_t length = shape.length;
+  Leaves arguments(init.begin(), init.end());
+  for (const Array& a : sequences) {
+    const Value& v = engine::operand_of(a, shape.what);
+    if (v.shape.empty() || (length >= 0 && v.shape[0] != length))
+      throw ShapeError(str(shape.what, ": the arrays have no axis 0 of one length; got ", engine::describe(a),
+                           length < 0 ? std::string() : str(" after one of length ", length), "; give sequences of equal length"));
+    length = v.shape[0];
+    arguments.push_back(like(graph::element_of(type_of(a))));
+  }
+  if (length < 0) throw ShapeError(str(shape.what, ": there is nothing to go over; got no array; give one, or use fori_loop"));
+  if (shape.checkpoint_every < 0)
+    throw Error(str(shape.what, ": checkpoint_every is negative; got ", shape.checkpoint_every, "; give a number of steps, or 0"));
+  const TracedBody traced = trace_body(shape.what, arguments, f, true);
+  check_carries(shape.what, init, output_types(*traced), false);
+  Constants constants;
+  constants.add(*traced);
+  ScanCall call{*traced, constants, constants.body(*traced, true), shape.reverse, {init.begin(), init.end()}};
+  call.run(sequences, length, shape.checkpoint_every);
+  Leaves all = std::move(call.carries);
+  for (const Leaves& pieces : call.outputs) all.push_back(pieces.size() == 1 ? pieces[0] : concatenate(pieces, 0));
+  return all;
+}
+
+// ---- rules ------------------------------------------------------------------------------------------------------------------------------
+
+bool rules_matter() { return engine::innermost_tape() || engine::open_trace(); }
+
+Leaves call_checkpoint(std::span<const Array> arguments, LeafFunction f) {
+  const TracedBody traced = trace_body("checkpoint", arguments, f, false);
+  Constants constants;
+  constants.add(*traced);
+  Leaves operands(arguments.begin(), arguments.end());
+  append(operands, constants.all);
+  return results_of(make_node(Op::Checkpoint, std::move(operands), {}, {constants.body(*traced, false)}), output_types(*traced));
+}
+
+namespace {
+
+bool has_derivative(const Array& a) { return graph::is_differentiable(a.dtype()); }
+
+// The arrays in their places, from a list of those that have derivatives; zeros for the others.
+Leaves with_zeros(std::span<const Array> arrays, std::span<const Array>& given) {
+  Leaves all;
+  for (const Array& a : arrays) {
+    all.push_back(has_derivative(a) ? given[0] : zeros(a.shape(), a.dtype()));
+    if (has_derivative(a)) given = given.subspan(1);
+  }
+  return all;
+}
+// Those that have derivatives, of what a rule gives for arrays like these.
+Leaves of_rule(const char* what, const char* role, std::span<const Array> like, const Leaves& given) {
+  if (given.size() != like.size())
+    throw Error(str(what, ": the rule gives another number of arrays than there are ", role, "; got ", given.size(), " for ", like.size(),
+                    "; give one for each"));
+  Leaves some;
+  for (std::size_t i = 0; i < like.size(); ++i) {
+    if (!has_derivative(like[i])) continue;
+    if (!(type_of(given[i]) == type_of(like[i])))
+      throw ShapeError(str(what, ": the rule gives an array that does not fit; got ", engine::describe(given[i]), " for ",
+                           engine::describe(like[i]), "; give one of the same shape and dtype"));
+    some.push_back(given[i]);
+  }
+  return some;
+}
+Leaves differentiable(std::span<const Array> arrays) {
+  Leaves some;
+  for (const Array& a : arrays)
+    if (has_derivative(a)) some.push_back(a);
+  return some;
+}
+std::vector<Type> types_of(std::span<const Array> arrays) {
+  std::vector<Type> types;
+  for (const Array& a : arrays) types.push_back(type_of(a));
+  return types;
+}
+Leaves note(Op op, std::span<const Array> outputs, Leaves operands, ops::Attrs counts, std::span<const TracedBody> rules) {
+  Constants constants;
+  for (const TracedBody& r : rules) constants.add(*r);
+  std::vector<graph::Body> bodies;
+  for (const TracedBody& r : rules) bodies.push_back(constants.body(*r, false));
+  append(operands, constants.all);
+  return results_of(make_node(op, std::move(operands), std::move(counts), std::move(bodies)), types_of(outputs));
+}
+
+}  // namespace
+
+Leaves note_vjp(std::span<const Array> outputs, std::span<const Array> residuals, std::span<const Array> arguments, LeafFunction back) {
+  Leaves in(residuals.begin(), residuals.end());
+  append(in, differentiable(outputs));
+  auto rule = [&](std::span<const Array> leaves) {
+    Leaves given(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(residuals.size()));
+    leaves = leaves.subspan(residuals.size());
+    append(given, with_zeros(outputs, leaves));
+    return of_rule("custom_vjp", "arguments", arguments, back(given));
+  };
+  const TracedBody traced = trace_body("custom_vjp", in, LeafFunction(rule), false);
+  Leaves operands(outputs.begin(), outputs.end());
+  append(operands, residuals);
+  append(operands, arguments);
+  return note(
+      Op::CustomVjp, outputs, std::move(operands),
+      {static_cast<std::int64_t>(outputs.size()), static_cast<std::int64_t>(residuals.size()), static_cast<std::int64_t>(arguments.size())},
+      {&traced, 1});
+}
+
+Leaves note_jvp(std::span<const Array> outputs, std::span<const Array> arguments, LeafFunction along) {
+  Leaves in(arguments.begin(), arguments.end());
+  append(in, differentiable(arguments));
+  auto rule = [&](std::span<const Array> leaves) {
+    Leaves given(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(arguments.size()));
+    leaves = leaves.subspan(arguments.size());
+    append(given, with_zeros(arguments, leaves));
+    return of_rule("custom_jvp", "results", outputs, along(given));
+  };
+  const TracedBody traced = trace_body("custom_jvp", in, LeafFunction(rule), false);
+  Leaves operands(outputs.begin(), outputs.end());
+  append(operands, arguments);
+  return note(Op::CustomJvp, outputs, std::move(operands),
+              {static_cast<std::int64_t>(outputs.size()), static_cast<std::int64_t>(arguments.size())}, {&traced, 1});
+}
+
+// The sizes of all batches that are open are known; which one meets the function is not.
+Leaves note_vmap(std::span<const Array> outputs, std::span<const Array> arguments, LeafFunction batched) {
+  std::vector<std::int64_t> sizes;
+  for (const engine::OpenTape* t = engine::innermost_tape(); t; t = t->outer())
+    if (t->batch >= 0 && std::find(sizes.begin(), sizes.end(), t->batch) == sizes.end()) sizes.push_back(t->batch);
+  if (arguments.empty()) sizes.clear();
+  std::vector<TracedBody> rules;
+  for (std::int64_t n : sizes) {
+    Leaves in;
+    for (const Array& a : arguments) {
+      Shape s = a.shape();
+      s.insert(0, n);
+      in.push_back(engine::broadcast(a, s));
+    }
+    const TracedBody traced = trace_body("custom_vmap", in, batched, false);
+    const std::vector<Type> types = output_types(*traced);
+    bool fits = types.size() == outputs.size();
+    for (std::size_t i = 0; i < types.size() && fits; ++i) fits = types[i] == graph::stacked(type_of(outputs[i]), n);
+    if (!fits)
+      throw ShapeError(str("custom_vmap: the rule gives other arrays than the function with a batch of ", n, " along axis 0; got ",
+                           types.empty() ? std::string("none") : describe(types[0]), " for ",
+                           outputs.empty() ? std::string("none") : engine::describe(outputs[0]), "; stack the results along axis 0"));
+    rules.push_back(traced);
+  }
+  Leaves operands(outputs.begin(), outputs.end());
+  append(operands, arguments);
+  return note(Op::CustomVmap, outputs, std::move(operands),
+              {static_cast<std::int64_t>(outputs.size()), static_cast<std::int64_t>(arguments.size())}, rules);
+}
+
+}  // namespace sinter::detail

@@ -1,0 +1,68 @@
+// Bodies: nodes that hold graphs. Their operands, what their graphs take and give, and their results. Layer: graph.
+//
+// Such a node has several results; its own type is bool[0], and a `get` node is one result. Inputs of a body are numbered by slot, in the
+// order below. A body uses nothing of the graph around it: what it needs besides its arguments are operands too, its constants.
+//
+//   checkpoint    operands: arguments. The body's outputs for them. Derivatives compute the body again.
+//   cond          operands: a bool[] and arguments. The outputs of body 0 where it is true, else those of body 1.
+//   while_loop    operands: constants, then carries. While body 0 (constants, carries) gives true, body 1 (constants, carries) gives the
+//                 next carries. Results: the last carries.
+//   scan          operands: constants, carries, then sequences, of `length` elements along axis 0. Body (constants, carries, one element of
+//                 each sequence) gives the next carries and one element of each output, for element 0, 1, ...; from the last to the first
+//                 where reverse = 1. Results: the last carries; the outputs, stacked along axis 0, each element at the place of those it
+//                 was made from; the carries with which each step began, stacked in the same way.
+//
+// The results of the others are their first operands, the outputs, unchanged; only transforms look at what else they hold.
+//
+//   custom_vjp    operands: outputs, residuals, arguments, constants. Body (residuals, cotangents of the outputs, constants) gives the
+//                 cotangents of the arguments.
+//   custom_jvp    operands: outputs, arguments, constants. Body (arguments, their tangents, constants) gives the tangents of the outputs.
+//   custom_vmap   operands: outputs, arguments, constants. A body for each size of batch (arguments with the batch along axis 0, constants)
+//                 gives the outputs with the batch along axis 0.
+//
+// Cotangents and tangents are those of floating and complex outputs and arguments alone.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace sinter::graph {
+
+/// The number in an attribute that is a count: "constants", "carries", "outputs", ... by its place in structured.def.
+inline std::size_t count_attribute(const Node& n, std::size_t i) { return static_cast<std::size_t>(n.attrs[i]); }
+
+/// What is where among the operands and results of a scan.
+struct ScanParts {
+  explicit ScanParts(const Node& n)
+      : constants(count_attribute(n, 0)),
+        carries(count_attribute(n, 1)),
+        sequences(n.in.size() - constants - carries),
+        outputs(n.bodies[0]->outputs().size() - carries),
+        length(n.attrs[2]),
+        reverse(n.attrs[3] != 0) {}
+  std::size_t constants, carries, sequences, outputs;
+  std::int64_t length;
+  bool reverse;
+};
+
+/// Whether a derivative belongs to an array of this dtype.
+inline bool is_differentiable(Dtype t) { return is_floating(t) || is_complex(t); }
+
+/// The types of a node's results. The operands' types are read in g.
+std::vector<Type> result_types(const Graph& g, const Node& n);
+/// A `get` node.
+Id result(Graph& g, Id node, std::size_t index);
+/// The type without, or with, a first axis.
+Type element_of(const Type& t);
+Type stacked(const Type& t, std::int64_t length);
+
+/// Adds what the body computes from these nodes, one an input slot; returns its outputs.
+std::vector<Id> inline_body(Graph& g, const Graph& body, std::span<const Id> inputs);
+/// The input nodes, by slot; kKeep: there is none.
+std::vector<Id> inputs_of(const Graph& g);
+
+/// Throws InternalError when bodies do not fit the node.
+void verify_bodies(const Graph& g, const Node& n);
+
+}  // namespace sinter::graph
