@@ -16,6 +16,7 @@ Plan::Plan(const graph::Graph& g, const graph::Partition& partition, std::span<c
 namespace {
 
 constexpr std::size_t kWordsOnStack = 128;
+constexpr std::size_t kMostOfCall = 4;  // buffers of a library call
 
 // The memory of one call.
 struct Memory {
@@ -78,7 +79,9 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
       run_launch(*l, memory, constants, interpreted);
     } else {
       const Call& c = std::get<Call>(step);
-      c.product->run(memory.at(c.x), memory.at(c.y), memory.at(c.out));
+      void* places[kMostOfCall];
+      for (std::size_t i = 0; i < c.buffers.size(); ++i) places[i] = memory.at(c.buffers[i]);
+      c.routine->run({places, c.buffers.size()});
     }
   }
   std::vector<Array> results;
@@ -110,7 +113,9 @@ std::string Plan::text() const {
       out += ")\n" + kernel::print(l->kernel->kernel());
     } else {
       const Call& c = std::get<Call>(step);
-      out += str("product ", slot(c.x), " x ", slot(c.y), " -> ", slot(c.out), "\n");
+      out += str(c.routine->name(), " (");
+      for (std::size_t i = 0; i < c.buffers.size(); ++i) out += (i ? ", " : "") + slot(c.buffers[i]);
+      out += ")\n";
     }
   }
   return out;

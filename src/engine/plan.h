@@ -30,8 +30,8 @@ struct Launch {
   std::int64_t tasks = 0, grain = 0;
 };
 struct Call {
-  std::shared_ptr<const backends::Product> product;
-  Slot x, y, out;
+  std::shared_ptr<const backends::Routine> routine;
+  std::vector<Slot> buffers;
 };
 using Step = std::variant<Launch, Call>;
 

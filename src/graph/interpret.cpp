@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <limits>
 
 #include "ops/elements.h"
 #include "ops/infer.h"
@@ -160,6 +161,7 @@ class Interpreter {
       case Op::TakeAlong: return take_along();
       case Op::ScatterAdd: return scatter_add();
       case Op::Matmul: return matmul(in(0), in(1), nullptr);
+      case Op::Solve: return solve();
       case Op::AddMM: return matmul(in(1), in(2), &in(0));
       default: return reduce();
     }
@@ -393,6 +395,40 @@ class Interpreter {
         }
         (*out_)[at] = word_of(c ? v + z.reals[at] : v, dtype());
       }
+    }
+  }
+
+  // Elimination with the greatest pivot of each column, in double precision.
+  void solve() {
+    using Complex = std::complex<double>;
+    const Numbers a = numbers_of(in(0).words, dtype()), b = numbers_of(in(1).words, dtype());
+    const std::size_t axes = shape().size(), n = count_of({shape()[axes - 2]}), k = count_of({shape()[axes - 1]});
+    const bool real = !is_complex(dtype());
+    const auto times = [&](Complex x, Complex y) { return real ? x.real() * y.real() : x * y; };
+    const auto over = [&](Complex x, Complex y) { return real ? x.real() / y.real() : x / y; };
+    for (std::size_t first = 0; first * k < out_->size(); first += n) {  // the first row of each matrix
+      std::vector<std::vector<Complex>> rows(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        rows[i].assign(&a.reals[(first + i) * n], &a.reals[(first + i) * n] + n);
+        rows[i].insert(rows[i].end(), &b.reals[(first + i) * k], &b.reals[(first + i) * k] + k);
+      }
+      bool singular = false;
+      for (std::size_t c = 0; c < n; ++c) {
+        std::size_t best = c;
+        for (std::size_t i = c + 1; i < n; ++i)
+          if (std::abs(rows[i][c]) > std::abs(rows[best][c])) best = i;
+        std::swap(rows[c], rows[best]);
+        singular = singular || rows[c][c] == 0.0;
+        for (std::size_t i = 0; i < n; ++i) {
+          if (i == c) continue;
+          const Complex factor = over(rows[i][c], rows[c][c]);
+          for (std::size_t j = c; j < n + k; ++j) rows[i][j] -= times(factor, rows[c][j]);
+        }
+      }
+      constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < k; ++j)
+          (*out_)[(first + i) * k + j] = word_of(singular ? Complex(kNan, real ? 0 : kNan) : over(rows[i][n + j], rows[i][i]), dtype());
     }
   }
 

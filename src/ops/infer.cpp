@@ -161,6 +161,14 @@ Shape matmul(Op op, const Shape& a, const Shape& b) {
   return result;
 }
 
+Shape solve(Op op, const Shape& a, const Shape& b) {
+  const std::size_t n = a.size();
+  require(n >= 2 && b.size() == n, op, "operands need the same number of axes, two at least");
+  for (std::size_t i = 0; i + 1 < n; ++i) require(a[i] == b[i], op, "batch axes or rows differ");
+  require(a[n - 1] == a[n - 2], op, "the matrix is not square");
+  return b;
+}
+
 }  // namespace
 
 std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
@@ -186,6 +194,7 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     case Op::TakeAlong: return take_along(op, in[0], in[1], attrs.at(0));
     case Op::ScatterAdd: return scatter(op, in, attrs.at(0));
     case Op::Matmul: return matmul(op, in[0], in[1]);
+    case Op::Solve: return solve(op, in[0], in[1]);
     case Op::AddMM: {
       Shape result = matmul(op, in[1], in[2]);
       require(in[0] == result, op, "operand 0 has not the product's shape");

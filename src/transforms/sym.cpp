@@ -86,6 +86,7 @@ Sym matmul(const Sym& a, const Sym& b) {
   shape[shape.size() - 1] = b.shape().back();
   return {a.graph, a.graph->add({Op::Matmul, {a.id, b.id}, {}, {a.dtype(), std::move(shape)}})};
 }
+Sym solve(const Sym& a, const Sym& b) { return {a.graph, a.graph->add({Op::Solve, {a.id, b.id}, {}, {a.dtype(), b.shape()}})}; }
 
 Axes first_axes(std::size_t n) {
   Axes axes(n);

@@ -264,6 +264,36 @@ const Case kCases[] = {
        return %3
      })",
      5e-2},
+    {"solve", R"(graph g(%0: float64[5,5], %1: float64[5,3], %2: float32[2,4,4], %3: float32[2,4,1]) {
+       %4 = solve %0, %1 : float64[5,3]
+       %5 = transpose %0 {axes=1,0} : float64[5,5]
+       %6 = solve %5, %4 : float64[5,3]
+       %7 = exp %6 : float64[5,3]
+       %8 = solve %2, %3 : float32[2,4,1]
+       return %4, %7, %8
+     })",
+     1e-2},
+    {"solve_half", R"(graph g(%0: float16[4,4], %1: float16[4,2]) {
+       %2 = solve %0, %1 : float16[4,2]
+       return %2
+     })",
+     5e-2},
+    {"solve_empty",
+     R"(graph g(%0: float32[0,3,3], %1: float32[0,3,2], %2: float32[0,0], %3: float32[0,4], %4: float32[3,3], %5: float32[3,0]) {
+       %6 = solve %0, %1 : float32[0,3,2]
+       %7 = solve %2, %3 : float32[0,4]
+       %8 = solve %4, %5 : float32[3,0]
+       %9 = exp %8 : float32[3,0]
+       return %6, %7, %9
+     })"},
+    {"solve_singular", R"(graph g(%0: float32[2,2]) {
+       %1 = constant {bits=1,2,2,4} : float32[2,2]
+       %2 = solve %1, %0 : float32[2,2]
+       %3 = constant {bits=(0,0)} : complex64[2,2]
+       %4 = astype %0 {dtype=complex64} : complex64[2,2]
+       %5 = solve %3, %4 : complex64[2,2]
+       return %2, %5
+     })"},
     {"empty", R"(graph g(%0: float32[0,4], %1: float32[3,0]) {
        %2 = exp %0 : float32[0,4]
        %3 = sum %0 {dtype=float32 axes=0} : float32[4]
@@ -337,6 +367,7 @@ TEST_P(Graphs, AgreeInEveryWay) {
     EXPECT_EQ(kernels, c.kernels);
   }
   EXPECT_EQ(graph::difference(plain, expected, c.tolerance), "");
+  // solve copies its operands, so that their layout is nothing to the library.
   bool product =
       std::string_view(c.text).find("matmul") != std::string_view::npos || std::string_view(c.text).find("addmm") != std::string_view::npos;
   for (Memory m : tests::kMemories)

@@ -221,6 +221,24 @@ TEST(Errors, products) {
   });
 }
 
+TEST(Errors, linalg) {
+  run({
+      THROWS(ShapeError, "solve: the array has fewer than 2 axes; got shape (2); give a matrix", linalg::solve(v, v)),
+      THROWS(ShapeError, "solve: the matrix is not square; got shape (2,3); make the last two axes equal", linalg::solve(m, v)),
+      THROWS(ShapeError, "solve: the right side has not the rows of the matrix; got (2,2) and (3,1); use (2) or (...,2,k)",
+             linalg::solve(eye(2), zeros({3, 1}))),
+      THROWS(ShapeError, "solve: the right side has not the rows of the matrix; got (2,2) and (); use (2) or (...,2,k)",
+             linalg::solve(eye(2), s)),
+      THROWS(ShapeError, "solve: shapes cannot be broadcast; got (2) and (3); make the axes equal or 1",
+             linalg::solve(zeros({2, 1, 1}), zeros({3, 1, 1}))),
+      THROWS(DtypeError, "solve: takes numbers, not bool; got bool; convert with astype first", linalg::solve(eye(2, {}, 0, bool_), b)),
+      THROWS(Error, "solve: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             linalg::solve(eye(2), Array())),
+      THROWS(ShapeError, "inv: the matrix is not square; got shape (2,3); make the last two axes equal", linalg::inv(m)),
+      THROWS(DtypeError, "inv: takes numbers, not bool; got bool; convert with astype first", linalg::inv(eye(2, {}, 0, bool_))),
+  });
+}
+
 TEST(Errors, random) {
   run({
       THROWS(Error, "split: the key is not a uint32 array of shape (2); got float32 of shape (2); make one with key(seed) or split",

@@ -254,7 +254,16 @@ class Generator {
     Id y = graph::transpose(g_, x, axes);
     Shape out = s;
     out[s.size() - 1] = s[s.size() - 2];
-    return g_.add({Op::Matmul, {x, y}, {}, {type(x).dtype, out}});
+    const Id p = g_.add({Op::Matmul, {x, y}, {}, {type(x).dtype, out}});
+    const Dtype t = type(x).dtype;
+    if (pick(3) || (!is_floating(t) && !is_complex(t))) return p;
+    // Of a matrix that has an inverse: x x^T + 1.
+    const Id zero = graph::constant(g_, Dtype::int32, 0), one = graph::constant(g_, Dtype::int32, 1);
+    const auto walk = [&](std::size_t from_last) {
+      return g_.add({Op::Arange, {zero, one}, {static_cast<std::int64_t>(s.size() - from_last)}, {Dtype::int32, out}});
+    };
+    const Id unit = graph::cast(g_, graph::elementwise(g_, Op::Equal, {walk(1), walk(2)}), t);
+    return g_.add({Op::Solve, {graph::elementwise(g_, Op::Add, {p, unit}), x}, {}, type(x)});
   }
 
   std::mt19937 random_;
@@ -267,7 +276,7 @@ class Generator {
 bool is_rounded(const Graph& g) {
   for (Id id = 0; id < g.size(); ++id) {
     Op op = g[id].op;
-    if (op == Op::Matmul || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
+    if (ops::info(op).kind == OpKind::Call || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
   }
   return false;
 }

@@ -75,6 +75,12 @@ inline const GraphCase kGraphCases[] = {
     {"addmm", R"(graph g(%0: float64[3,2], %1: float64[3,4], %2: float64[4,2]) { %3 = addmm %0, %1, %2 : float64[3,2] %4 = tanh
        %3 : float64[3,2]
        return %4 })"},
+    // Random numbers with 6 more on the diagonal: far from singular.
+    {"solve", R"(graph g(%0: float64[3,3], %1: float64[3,2]) { %2 = constant {bits=6,0,0,0,6,0,0,0,6} : float64[3,3]
+       %3 = add %0, %2 : float64[3,3] %4 = solve %3, %1 : float64[3,2] %5 = tanh %4 : float64[3,2] return %5 })"},
+    {"solve_batch", R"(graph g(%0: float64[2,2,2], %1: float64[2,2,1]) { %2 = constant {bits=6,1,0,-6} : float64[2,2]
+       %3 = broadcast_to %2 {shape=2,2,2} : float64[2,2,2] %4 = add %0, %3 : float64[2,2,2] %5 = solve %4, %1 : float64[2,2,1]
+       return %5, %4 })"},
     {"scalars", R"(graph g(%0: float64[], %1: float64[3], %2: float64[]) { %3 = multiply %0, %1 : float64[3] %4 = multiply %0,
        %2 : float64[]
        %5 = fma %1, %2, %0 : float64[3] return %3, %4, %5 })"},
