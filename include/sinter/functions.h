@@ -164,6 +164,20 @@ SINTER_API Array logsumexp(const Array& x, const Axes& axes = {}, bool keepdims 
 SINTER_API Array softmax(const Array& x, const Axes& axes = {});
 SINTER_API Array log_softmax(const Array& x, const Axes& axes = {});
 
+// ---- cumulative ---------------------------------------------------------------------------------------------------------------------
+// Each element of the result folds the elements up to it along the axis, itself included unless `inclusive` is false, one after the other;
+// `reverse`: from the last to the first. Without an axis, of x flattened. Halves accumulate in float32 and round each result once.
+/// As sum and prod: bool and small integers as int32, or uint32 for uint8 and uint16. Not inclusive: the first is 0, or 1. The gradient of
+/// cumprod divides by nothing, so that it is right for zeros.
+SINTER_API Array cumsum(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array cumprod(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+/// NaN from the first NaN on. Not inclusive: the first is the dtype's lowest or highest number, infinite for floats. The derivative is that
+/// of the element that set the record: of equal ones the first.
+SINTER_API Array cummax(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array cummin(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+/// log of the cumulative sum of exp(x), without overflow; float32 for integers. Not inclusive: the first is -inf.
+SINTER_API Array logcumsumexp(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+
 // ---- products -----------------------------------------------------------------------------------------------------------------------
 /// Matrix product of the last two axes; the others broadcast. A 1-d operand is a row on the left, a column on the right.
 SINTER_API Array matmul(const Array& a, const Array& b);

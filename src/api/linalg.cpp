@@ -11,7 +11,7 @@ namespace {
 
 Dtype computing(const char* what, Dtype t) {
   if (t == Dtype::bool_) throw DtypeError(str(what, ": takes numbers, not bool; got bool; convert with astype first"));
-  return is_floating(t) || is_complex(t) ? t : Dtype::float32;
+  return api::at_least_float(t);
 }
 
 void require_square(const char* what, const Shape& s) {

@@ -84,8 +84,7 @@ void Planner::place_nodes() {
                     static_cast<std::size_t>(bytes));
     } else if (ops::info(n.op).kind == OpKind::View) {
       place_view(id);
-    } else if (ops::info(n.op).kind == OpKind::Call || ops::info(n.op).kind == OpKind::Scatter || n.op == Op::Concatenate ||
-               n.op == Op::Pad) {
+    } else if (!graph::is_pointwise(n) && n.op != Op::Constant && ops::info(n.op).kind != OpKind::Reduce) {
       own_storage(id, static_cast<std::uint32_t>(items_.size()));
       items_.push_back({nullptr, id, {}});
     }
@@ -179,6 +178,12 @@ void Planner::emit(const Item& item) {
       return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
     }
     default: break;
+  }
+  if (ops::info(n.op).kind == OpKind::Cumulative) {
+    if (n.type.shape.product() == 0) return;
+    std::vector<kernel::Lowered> list;
+    list.push_back(kernel::lower_cumulative(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
+    return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
   }
   if (n.op == Op::Solve) return emit_solve(item.node);
   if (ops::info(n.op).kind == OpKind::Call) return emit_product(item.node);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/cumulative.h"
 #include "ops/elements.h"
 #include "ops/infer.h"
 
@@ -163,7 +164,7 @@ class Interpreter {
       case Op::Matmul: return matmul(in(0), in(1), nullptr);
       case Op::Solve: return solve();
       case Op::AddMM: return matmul(in(1), in(2), &in(0));
-      default: return reduce();
+      default: return ops::info(node_->op).kind == ops::OpKind::Cumulative ? cumulative() : reduce();
     }
   }
 
@@ -313,6 +314,35 @@ class Interpreter {
       const Word before = word;
       const std::span<const Word> operands[] = {{&before, 1}, {&in(2).words[k], 1}};
       ops::evaluate(Op::Add, dtype(), operands, {&word, 1});
+    });
+  }
+
+  // One element after the other, in the accumulator's dtype, rounded as it is written.
+  void cumulative() {
+    const auto axis = static_cast<std::size_t>(attr(0));
+    const bool reverse = attr(1) != 0, recurs = node_->op == Op::LinearRecurrence, inclusive = recurs || attr(2) != 0;
+    const ops::Cumulation f = ops::cumulation_of(node_->op, dtype());
+    const Words x = converted(in(node_->in.size() - 1).words, dtype(), f.accumulator);
+    const Words factor = recurs ? converted(in(0).words, dtype(), f.accumulator) : Words{};
+    std::int64_t stride = 1;
+    for (std::size_t d = axis + 1; d < shape().size(); ++d) stride *= shape()[d];
+    const std::int64_t n = shape()[axis];
+    const auto apply = [&](Op op, Word a, Word b) {
+      const std::span<const Word> operands[] = {{&a, 1}, {&b, 1}};
+      Word r = 0;
+      ops::evaluate(op, f.accumulator, operands, {&r, 1});
+      return r;
+    };
+    for_each_index(shape(), [&](std::size_t start, const Index& i) {
+      if (i[axis] != (reverse ? n - 1 : 0)) return;
+      Word total = f.identity;
+      for (std::int64_t k = 0, at = static_cast<std::int64_t>(start); k < n; ++k, at += reverse ? -stride : stride) {
+        const auto e = static_cast<std::size_t>(at);
+        const Word before = total, decayed = recurs && k > 0 ? apply(Op::Multiply, factor[e], total) : total;
+        total = recurs && k == 0 ? x[e] : apply(f.step, decayed, x[e]);
+        const Word written = inclusive ? total : before;
+        ops::convert_elements(f.accumulator, dtype(), {&written, 1}, {&(*out_)[e], 1});
+      }
     });
   }
 

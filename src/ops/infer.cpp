@@ -139,6 +139,12 @@ Shape scatter(Op op, Shapes in, std::int64_t axis) {
   return in[0];
 }
 
+Shape cumulative(Op op, Shapes in, const Attrs& attrs) {
+  require(!attrs.empty() && is_axis(attrs[0], in[0]), op, "no such axis");
+  for (std::size_t i = 1; i < attrs.size(); ++i) require(attrs[i] == 0 || attrs[i] == 1, op, "a flag is neither 0 nor 1");
+  return elementwise(op, in);
+}
+
 Shape reduce(Op op, const Shape& x, const Attrs& attrs) {
   require(!attrs.empty(), op, "no dtype");
   const Ints axes = reduced_axes(attrs);
@@ -202,6 +208,7 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     }
     default: break;
   }
+  if (facts.kind == OpKind::Cumulative) return cumulative(op, in, attrs);
   return facts.kind == OpKind::Reduce ? reduce(op, in[0], attrs) : elementwise(op, in);
 }
 

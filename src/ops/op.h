@@ -41,7 +41,7 @@ enum class Rule : std::uint8_t {
   Where,    // operand 0 bool; promoted over the others -> same
 };
 enum Trait : std::uint8_t { kNone = 0, kCommutative = 1, kExact = 2 };  // see elementwise.def
-enum class OpKind : std::uint8_t { Elementwise, Source, View, Map, Reduce, Call, Scatter };
+enum class OpKind : std::uint8_t { Elementwise, Source, View, Map, Reduce, Call, Scatter, Cumulative };
 
 struct OpInfo {
   std::string_view name;

@@ -167,6 +167,7 @@ class Fuser {
     const Node &p = g_[producer], &c = g_[consumer];
     switch (ops::info(c.op).kind) {
       case OpKind::Call: return "a library product reads it from memory";
+      case OpKind::Cumulative: return "it is read one element after the other";
       default: break;
     }
     if (!in_kernel(consumer)) return "it is copied into a larger array";

@@ -203,6 +203,19 @@ const Case kCases[] = {
        %3 = scatter_add %0, %1, %2 {axis=0} : bool[5]
        return %3
      })"},
+    {"cumulative", R"(graph g(%0: float32[5,7], %1: float16[9]) {
+       %2 = constant {bits=1.5} : float32[5,7]
+       %3 = cumsum %2 {axis=0 reverse=0 inclusive=0} : float32[5,7]
+       %4 = transpose %0 {axes=1,0} : float32[7,5]
+       %5 = cumprod %4 {axis=0 reverse=1 inclusive=1} : float32[7,5]
+       %6 = exp %5 : float32[7,5]
+       %7 = cummax %6 {axis=1 reverse=0 inclusive=1} : float32[7,5]
+       %8 = cumsum %7 {axis=0 reverse=0 inclusive=1} : float32[7,5]
+       %9 = linear_recurrence %8, %8 {axis=0 reverse=1} : float32[7,5]
+       %10 = add %6, %9 : float32[7,5]
+       %11 = logcumsumexp %1 {axis=0 reverse=0 inclusive=0} : float16[9]
+       return %3, %5, %10, %11
+     })"},
     {"arange", R"(graph g(%0: float32[], %1: float32[]) {
        %2 = arange %0, %1 {axis=0} : float32[21]
        %3 = arange %0, %1 {axis=1} : float32[3,21]

@@ -199,6 +199,19 @@ TEST(Errors, reductions) {
   });
 }
 
+TEST(Errors, cumulative) {
+  run({
+      THROWS(ShapeError, "cumsum: axis out of range; got 2 for shape (2,3); use -2 to 1", cumsum(m, 2)),
+      THROWS(ShapeError, "cumprod: axis out of range; got 0 for shape (); a 0-d array has no axes", cumprod(s, 0)),
+      THROWS(Error, "cumsum: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             cumsum(Array())),
+      THROWS(DtypeError, "cummax: complex numbers have no order; got complex64; take its real() or imag() first", cummax(c)),
+      THROWS(DtypeError, "cummin: complex numbers have no order; got complex64; take its real() or imag() first", cummin(c)),
+      THROWS(DtypeError, "logcumsumexp: does not take complex64; got complex64; take its real() or imag() first", logcumsumexp(c)),
+      THROWS(ShapeError, "logcumsumexp: axis out of range; got -3 for shape (2,3); use -2 to 1", logcumsumexp(m, -3)),
+  });
+}
+
 TEST(Errors, products) {
   run({
       THROWS(

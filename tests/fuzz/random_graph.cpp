@@ -73,7 +73,7 @@ class Generator {
 
   Id step() {
     Id x = pick(3) ? recent() : any();
-    switch (pick(12)) {
+    switch (pick(13)) {
       case 0: return view(x);
       case 1: return view(x);
       case 2: return reduce(x);
@@ -81,6 +81,7 @@ class Generator {
       case 4: return gather(x);
       case 5: return join(x);
       case 6: return pick(3) == 0 ? product(x) : elementwise(x);
+      case 7: return cumulative(x);
       default: return elementwise(x);
     }
   }
@@ -188,6 +189,25 @@ class Generator {
       }
     }
   }
+
+  // Any operation of the kind; one of two operands takes something else for the second.
+  Id cumulative(Id x) {
+    const Shape s = type(x).shape;
+    const Dtype t = type(x).dtype;
+    std::vector<Op> all;
+    for (std::size_t i = 0; i < ops::all_ops().size(); ++i)
+      if (ops::all_ops()[i].kind == OpKind::Cumulative) all.push_back(static_cast<Op>(i));
+    const Op op = all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+    if (s.empty() || (op == Op::LogCumSumExp && !is_floating(t)) || ((op == Op::CumMax || op == Op::CumMin) && is_complex(t))) return x;
+    ops::Attrs attrs{pick(static_cast<int>(s.size())), pick(2)};
+    std::vector<Id> in{x};
+    if (ops::info(op).operands == 2)
+      in.push_back(broadcast_to(like(s, t), s));
+    else
+      attrs.push_back(pick(2));
+    return g_.add({op, std::move(in), std::move(attrs), type(x)});
+  }
+  Id broadcast_to(Id x, const Shape& s) { return type(x).shape == s ? x : graph::broadcast(g_, x, s); }
 
   Id gather(Id x) {
     const Shape s = type(x).shape;

@@ -81,6 +81,27 @@ const std::vector<Pair>& pairs() {
          };
          return Arrays{along(0), along(1)};
        }},
+      {"cumulative",
+       [](A a) {
+         Arrays r;
+         for (int axis : {0, 1})
+           for (bool reverse : {false, true})
+             for (bool inclusive : {false, true}) {
+               r.push_back(cumsum(a[0], axis, reverse, inclusive));
+               r.push_back(cumprod(a[0], axis, reverse, inclusive));
+               r.push_back(cummax(a[0], axis, reverse, inclusive));
+               r.push_back(cummin(a[0], axis, reverse, inclusive));
+               r.push_back(logcumsumexp(a[0], axis, reverse, inclusive));
+             }
+         return r;
+       }},
+      {"linear_recurrence",
+       [](A a) {
+         const auto slope = [&](int axis, bool reverse) {
+           return grad([=](const Array& x) { return sum(square(cumprod(x, axis, reverse))); })(a[0]);
+         };
+         return Arrays{slope(0, false), slope(0, true), slope(1, false), slope(1, true)};
+       }},
       {"arange",
        [](A a) {
          return Arrays{arange(4) * a[0], arange(4, 0, -1) * a[0], arange(0, 2, 0.5) * a[0], linspace(0, 1, 4) * a[0],
