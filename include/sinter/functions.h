@@ -136,6 +136,15 @@ SINTER_API Array pad(const Array& x, Dim width, const Operand& value = 0);
 SINTER_API Array take(const Array& x, const Operand& indices, std::optional<int> axis = {});
 /// Element (i, j, ...) is x at (i, j, ...) with the index along `axis` replaced by indices(i, j, ...); the other axes broadcast.
 SINTER_API Array take_along_axis(const Array& x, const Array& indices, int axis);
+/// a with `updates` added at `indices` along `axis`: a[..., indices(i), ...] += updates(i, ...), in order, so that repeated indices add up.
+/// updates has the shape indices.shape + a.shape with size 1 in place of the axis, and takes a's dtype (halves add in float32 and round
+/// once). Negative indices count from the end; what is out of range is dropped.
+SINTER_API Array scatter_add(const Array& a, const Array& indices, const Array& updates, int axis);
+/// The same by places, the reverse of take_along_axis: a(i, j, ...) with the index along `axis` replaced by indices(i, j, ...) gets
+/// values(i, j, ...) added; indices broadcast to a's other axes, values to the indices.
+SINTER_API Array scatter_add_axis(const Array& a, const Array& indices, const Operand& values, int axis);
+/// The same with values put in place of the elements; of several for one place the last stays.
+SINTER_API Array put_along_axis(const Array& a, const Array& indices, const Operand& values, int axis);
 /// A new last axis of size num_classes: 1 at the index, 0 elsewhere and for an index out of range.
 SINTER_API Array one_hot(const Array& indices, Dim num_classes, Dtype t = float32);
 

@@ -170,7 +170,8 @@ void Planner::emit(const Item& item) {
       for (std::size_t d = 0; d < n.type.shape.size(); ++d) inside.layout.offset += n.attrs[d] * at.layout.strides[d];
       return emit_copy(n.in[0], inside, g_[n.in[0]].type.shape);
     }
-    case Op::ScatterAdd: {
+    case Op::ScatterAdd:
+    case Op::PutAlong: {
       emit_copy(n.in[0], at, n.type.shape);
       if (n.type.shape.product() == 0 || g_[n.in[2]].type.shape.product() == 0) return;
       std::vector<kernel::Lowered> list;

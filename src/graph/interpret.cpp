@@ -160,7 +160,8 @@ class Interpreter {
       case Op::Pad: return pad();
       case Op::Take: return take();
       case Op::TakeAlong: return take_along();
-      case Op::ScatterAdd: return scatter_add();
+      case Op::ScatterAdd:
+      case Op::PutAlong: return scatter();
       case Op::Matmul: return matmul(in(0), in(1), nullptr);
       case Op::Solve: return solve();
       case Op::AddMM: return matmul(in(1), in(2), &in(0));
@@ -298,8 +299,8 @@ class Interpreter {
     });
   }
 
-  // Each update is added in the dtype, in order. A negative index counts from the end; one that is out of range does nothing.
-  void scatter_add() {
+  // Each update is added in the dtype, or stored, in order. A negative index counts from the end; one that is out of range does nothing.
+  void scatter() {
     const auto axis = static_cast<std::size_t>(attr(0));
     const Value& indices = in(1);
     const std::vector<std::int64_t> at = numbers_of(indices.words, indices.type->dtype).ints;
@@ -311,6 +312,10 @@ class Interpreter {
       if (i < 0 || i >= size) return;
       to[axis] = i;
       Word& word = (*out_)[offset_of(shape(), to)];
+      if (node_->op == Op::PutAlong) {
+        word = in(2).words[k];
+        return;
+      }
       const Word before = word;
       const std::span<const Word> operands[] = {{&before, 1}, {&in(2).words[k], 1}};
       ops::evaluate(Op::Add, dtype(), operands, {&word, 1});

@@ -198,7 +198,8 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     case Op::Pad: return pad(op, in, attrs);
     case Op::Take: return take(op, in[0], in[1], attrs.at(0));
     case Op::TakeAlong: return take_along(op, in[0], in[1], attrs.at(0));
-    case Op::ScatterAdd: return scatter(op, in, attrs.at(0));
+    case Op::ScatterAdd:
+    case Op::PutAlong: return scatter(op, in, attrs.at(0));
     case Op::Matmul: return matmul(op, in[0], in[1]);
     case Op::Solve: return solve(op, in[0], in[1]);
     case Op::AddMM: {
@@ -243,6 +244,7 @@ std::optional<Dtype> infer_dtype(Op op, std::span<const Dtype> in, const Attrs& 
     case Op::Take:
     case Op::TakeAlong: require(is_integer(in[1]), op, "indices are not integers"); return in[0];
     case Op::ScatterAdd:
+    case Op::PutAlong:
       require(is_integer(in[1]), op, "indices are not integers");
       require(in[2] == in[0], op, "updates have not the operand's dtype");
       return in[0];

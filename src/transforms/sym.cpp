@@ -81,6 +81,9 @@ Sym scatter_add(const Sym& x, const Sym& indices, const Sym& updates, std::size_
   return {x.graph,
           x.graph->add({Op::ScatterAdd, {x.id, indices.id, updates.id}, {static_cast<std::int64_t>(axis)}, {x.dtype(), x.shape()}})};
 }
+Sym put_along(const Sym& x, const Sym& indices, const Sym& updates, std::size_t axis) {
+  return {x.graph, x.graph->add({Op::PutAlong, {x.id, indices.id, updates.id}, {static_cast<std::int64_t>(axis)}, {x.dtype(), x.shape()}})};
+}
 Sym matmul(const Sym& a, const Sym& b) {
   Shape shape = a.shape();
   shape[shape.size() - 1] = b.shape().back();

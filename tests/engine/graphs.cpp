@@ -199,6 +199,20 @@ const Case kCases[] = {
        %7 = scatter_add %3, %4, %5 {axis=0} : float32[3]
        return %6, %7
      })"},
+    {"put_along", R"(graph g(%0: float32[7,5], %1: int32[9,5], %2: float32[9,5], %3: bfloat16[6], %4: uint64[40], %5: bfloat16[40]) {
+       %6 = put_along_axis %0, %1, %2 {axis=0} : float32[7,5]
+       %7 = exp %6 : float32[7,5]
+       %8 = put_along_axis %3, %4, %5 {axis=0} : bfloat16[6]
+       %9 = constant {bits=(0,0)} : complex64[7,5]
+       %10 = constant {bits=(1,2)} : complex64[9,5]
+       %11 = put_along_axis %9, %1, %10 {axis=0} : complex64[7,5]
+       return %6, %7, %8, %11
+     })"},
+    {"put_along_empty", R"(graph g(%0: float32[3,0], %1: int32[2,0], %2: float32[2,0], %3: float32[0], %4: int32[4], %5: float32[4]) {
+       %6 = put_along_axis %0, %1, %2 {axis=0} : float32[3,0]
+       %7 = put_along_axis %3, %4, %5 {axis=0} : float32[0]
+       return %6, %7
+     })"},
     {"scatter_add_bool", R"(graph g(%0: bool[5], %1: int32[9], %2: bool[9]) {
        %3 = scatter_add %0, %1, %2 {axis=0} : bool[5]
        return %3

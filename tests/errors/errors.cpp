@@ -181,6 +181,20 @@ TEST(Errors, indexing) {
              take_along_axis(m, Array({0}), 0)),
       THROWS(ShapeError, "take_along_axis: shapes cannot be broadcast; got (2,1) and (3,1); make the axes equal or 1",
              take_along_axis(m, Array({{0}, {0}, {0}}), 1)),
+      THROWS(DtypeError, "scatter_add: indices are not integers; got float32; convert with astype first", scatter_add(m, v, m, 0)),
+      THROWS(ShapeError, "scatter_add: axis out of range; got 2 for shape (2,3); use -2 to 1", scatter_add(m, Array({0}), m, 2)),
+      THROWS(
+          ShapeError,
+          "scatter_add: updates have not the shape of the indices and of a with size 1 on the axis; got (2,3) for indices (2) and a (2,3) "
+          "along 0; reshape them to (2,1,3)",
+          scatter_add(m, Array({0, 1}), m, 0)),
+      THROWS(ShapeError, "scatter_add_axis: the arrays have different numbers of axes; got (2,3) and (1); reshape the indices",
+             scatter_add_axis(m, Array({0}), 1, 0)),
+      THROWS(ShapeError, "put_along_axis: the indices do not broadcast to the places; got (2,1) for (1,1); make their axes equal or 1",
+             put_along_axis(ones({1, 3}), Array({{0}, {0}}), 1, 1)),
+      THROWS(ShapeError, "put_along_axis: the values do not broadcast to the places; got (2,2) for (2,1); make their axes equal or 1",
+             put_along_axis(m, Array({{0}, {0}}), zeros({2, 2}), 1)),
+      THROWS(DtypeError, "put_along_axis: indices are not integers; got float32; convert with astype first", put_along_axis(v, v, 1, 0)),
       THROWS(DtypeError, "one_hot: indices are not integers; got bool; convert with astype first", one_hot(b, 2)),
   });
 }

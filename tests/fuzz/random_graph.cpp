@@ -229,7 +229,10 @@ class Generator {
       if (type(id).shape == s && id != x) {
         Id index = graph::cast(g_, id, Dtype::int32);
         if (pick(3) == 0)
-          return g_.add({Op::ScatterAdd, {x, index, graph::cast(g_, id, type(x).dtype)}, {static_cast<std::int64_t>(axis)}, type(x)});
+          return g_.add({pick(2) ? Op::ScatterAdd : Op::PutAlong,
+                         {x, index, graph::cast(g_, id, type(x).dtype)},
+                         {static_cast<std::int64_t>(axis)},
+                         type(x)});
         return g_.add({Op::TakeAlong, {x, index}, {static_cast<std::int64_t>(axis)}, type(x)});
       }
     return x;

@@ -79,8 +79,9 @@ const std::vector<Pair>& pairs() {
          auto along = [&a](int axis) {
            return grad([i = a[1], axis](const Array& x) { return sum(square(take_along_axis(x, i, axis))); })(a[0]);
          };
-         return Arrays{along(0), along(1)};
+         return Arrays{along(0), along(1), scatter_add_axis(a[0], a[1], a[0] + 1, 0), scatter_add_axis(a[0], a[1], a[0] + 1, 1)};
        }},
+      {"put_along_axis", [](A a) { return Arrays{put_along_axis(a[0], a[1], a[0] + 1, 0), put_along_axis(a[0], a[1], a[0] + 1, 1)}; }},
       {"cumulative",
        [](A a) {
          Arrays r;

@@ -55,6 +55,10 @@ inline const GraphCase kGraphCases[] = {
     {"scatter_add_inner", R"(graph g(%0: float64[3,4], %1: uint8[3,2], %2: float64[3,2]) { %3 = scatter_add %0, %1,
        %2 {axis=1} : float64[3,4]
        %4 = exp %3 : float64[3,4] return %4 })"},
+    {"put_along", R"(graph g(%0: float64[3,4], %1: int32[5,4], %2: float64[5,4]) {
+       %3 = put_along_axis %0, %1, %2 {axis=0} : float64[3,4] %4 = exp %3 : float64[3,4] return %4 })"},
+    {"put_along_inner", R"(graph g(%0: float64[3,4], %1: uint8[3,2], %2: float64[3,2]) {
+       %3 = put_along_axis %0, %1, %2 {axis=1} : float64[3,4] %4 = exp %3 : float64[3,4] return %4 })"},
     {"sum", R"(graph g(%0: float64[2,3,4]) { %1 = sum %0 {dtype=float64 axes=0,2} : float64[3] %2 = exp %1 : float64[3]
        %3 = sum %0 {dtype=float64 axes=0,1,2} : float64[] %4 = sum %0 {dtype=float64 axes=1} : float64[2,4] return %2, %3, %4 })"},
     {"prod", R"(graph g(%0: float64[2,3,5]) { %1 = prod %0 {dtype=float64 axes=2} : float64[2,3] %2 = prod

@@ -196,6 +196,13 @@ const Hard kHard[] = {
     {"graph g(%0: float64[4], %1: int8[4], %2: float64[3]) { %3 = scatter_add %2, %1, %0 {axis=0} : float64[3] return %3 }",
      {{1, 1, 1, 1}, {0, 3, -3, -4}, {0, 0, 0}},
      {1, 0, 1, 0}},
+    // Of updates for one place the last has the cotangent, and what was there before has none.
+    {"graph g(%0: float64[5], %1: int8[5], %2: float64[3]) { %3 = put_along_axis %2, %1, %0 {axis=0} : float64[3] return %3 }",
+     {{1, 1, 1, 1, 1}, {0, 3, -3, -4, 1}, {0, 0, 0}},
+     {0, 0, 1, 0, 1}},
+    {"graph g(%0: float64[3], %1: uint64[3], %2: float64[3]) { %3 = put_along_axis %0, %1, %2 {axis=0} : float64[3] return %3 }",
+     {{5, 5, 5}, {1, 1, 9}, {0, 0, 0}},
+     {1, 0, 1}},
     {"graph g(%0: float64[4]) { %1 = as_strided %0 {shape=3,2 strides=1,1 offset=0} : float64[3,2] return %1 }",
      {{0, 0, 0, 0}},
      {1, 2, 2, 1}},
