@@ -350,6 +350,8 @@ void Planner::assign_buffers() {
   std::vector<std::uint32_t> idle;  // buffers that hold nothing any more
   for (int i = 0; i < steps; ++i) {
     const std::vector<Use>& uses = uses_[static_cast<std::size_t>(i)];
+    for (const Use& r : uses)  // what no step writes is empty
+      if (Storage& s = storages_[r.storage]; !r.written && s.first == i && s.input < 0 && !s.fixed) s.buffer = fresh(s);
     auto readers = [&](std::uint32_t storage) {
       return std::count_if(uses.begin(), uses.end(), [&](const Use& u) { return u.storage == storage; });
     };

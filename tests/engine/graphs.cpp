@@ -230,6 +230,17 @@ const Case kCases[] = {
        %11 = logcumsumexp %1 {axis=0 reverse=0 inclusive=0} : float16[9]
        return %3, %5, %10, %11
      })"},
+    // What is empty has no step that writes it, and others read it in place.
+    {"cumulative_empty", R"(graph g(%0: float32[0,3]) {
+       %1 = cumsum %0 {axis=0 reverse=0 inclusive=1} : float32[0,3]
+       %2 = exp %1 : float32[0,3]
+       return %2
+     })"},
+    {"scatter_add_empty_read", R"(graph g(%0: float32[3,0], %1: int32[2,0], %2: float32[2,0]) {
+       %3 = scatter_add %0, %1, %2 {axis=0} : float32[3,0]
+       %4 = exp %3 : float32[3,0]
+       return %4
+     })"},
     {"arange", R"(graph g(%0: float32[], %1: float32[]) {
        %2 = arange %0, %1 {axis=0} : float32[21]
        %3 = arange %0, %1 {axis=1} : float32[3,21]
