@@ -16,7 +16,6 @@ Plan::Plan(const graph::Graph& g, const graph::Partition& partition, std::span<c
 namespace {
 
 constexpr std::size_t kWordsOnStack = 128;
-constexpr std::size_t kMostOfCall = 4;  // buffers of a library call
 
 // The memory of one call.
 struct Memory {
@@ -79,7 +78,7 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
       run_launch(*l, memory, constants, interpreted);
     } else {
       const Call& c = std::get<Call>(step);
-      void* places[kMostOfCall];
+      void* places[Call::kMostBuffers];
       for (std::size_t i = 0; i < c.buffers.size(); ++i) places[i] = memory.at(c.buffers[i]);
       c.routine->run({places, c.buffers.size()});
     }

@@ -30,6 +30,7 @@ struct Launch {
   std::int64_t tasks = 0, grain = 0;
 };
 struct Call {
+  static constexpr std::size_t kMostBuffers = 4;
   std::shared_ptr<const backends::Routine> routine;
   std::vector<Slot> buffers;
 };

@@ -312,6 +312,7 @@ void Planner::emit_solve(Id id) {
 
 // Places, and whether the routine writes there.
 void Planner::emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes) {
+  check(places.size() <= Call::kMostBuffers, "plan: a library call has too many buffers");
   plan_.steps_.push_back(Call{std::move(routine), {}});
   slots_.emplace_back();
   uses_.emplace_back();

@@ -55,11 +55,14 @@ void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int6
 void parallel_for_libraries(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f) {
   const std::int64_t threads = threads_for(n, grain);
   std::lock_guard lock(region());
-  if (threads >= 2) return share(n, threads, f);  // inside a region libraries start no threads
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(1);
-  f(0, n);
-  omp_set_num_threads(before);
+  const auto alone = [&](std::int64_t begin, std::int64_t end) {
+    const int before = omp_get_max_threads();  // of this thread
+    omp_set_num_threads(1);
+    f(begin, end);
+    omp_set_num_threads(before);
+  };
+  if (threads < 2) return alone(0, n);
+  share(n, threads, alone);
 }
 
 void with_pool(FunctionRef<void()> f) {

@@ -83,8 +83,9 @@ Lowered lower_cumulative(const graph::Graph& g, Id id, LayoutOf layout_of) {
     nest.open_rows(b, outer, op(Op::FloorDivide, task, parts));
     const Ref begin = op(Op::Multiply, op(Op::Remainder, task, parts), size);
     nest.open(b, *lanes, b.loop(LoopKind::Vector, begin, op(Op::Minimum, op(Op::Add, begin, size), end), kUnroll), true);
+  } else {
+    nest.open_rows(b, outer, task);
   }
-  if (!lanes) nest.open_rows(b, outer, task);
   const Ref k = b.loop(LoopKind::Serial, zero, count_arg);
   const Ref total = b.carry(f.accumulator, identity);
   if (folded) nest.open(b, *folded, reverse ? op(Op::Subtract, last, k) : k, false);
