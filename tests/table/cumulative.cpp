@@ -16,7 +16,7 @@ bool takes(Op op, Dtype t) {
 
 // Each operation along the axis, both ways, with and without the element itself: of the operand, and of twice the operand with its
 // negative.
-Graph graph_of(Dtype t, const Shape& shape, std::int64_t axis) {
+Graph graph_of(Dtype t, const Shape& shape, std::int64_t axis, std::uint32_t seed) {
   Graph g;
   const graph::Id x = g.add({Op::Input, {}, {0}, {t, shape}}), twice = graph::elementwise(g, Op::Add, {x, x});
   std::vector<graph::Id> outputs;
@@ -29,6 +29,7 @@ Graph graph_of(Dtype t, const Shape& shape, std::int64_t axis) {
         outputs.push_back(g.add({op, {x, twice}, {axis, reverse}, {t, shape}}));
       else
         for (std::int64_t inclusive : {0, 1}) {
+          if (!test_all() && (static_cast<std::uint32_t>(reverse + inclusive) + i + seed) % 2) continue;  // half of them a graph
           const graph::Id y = g.add({op, {reverse ? x : twice}, {axis, reverse, inclusive}, {t, shape}});
           outputs.push_back(inclusive ? graph::elementwise(g, Op::Multiply, {y, x}) : y);
         }
@@ -56,7 +57,7 @@ std::vector<std::int64_t> strides_of(const Shape& shape, int layout) {
 
 std::string check(Dtype t, const Shape& shape, std::int64_t axis, int layout, std::uint32_t seed) {
   const std::vector<Input> in{operand(t, shape, strides_of(shape, layout), seed, -3, 3, true)};
-  const std::string d = disagreement(graph_of(t, shape, axis), in, {.unfused = seed % 3 == 0, .levels = seed % 40 == 0});
+  const std::string d = disagreement(graph_of(t, shape, axis, seed), in, {.unfused = seed % 3 == 0, .levels = seed % 40 == 0});
   return d.empty() ? d : str("cumulative of ", t, shape, " along ", axis, " layout ", layout, ": ", d);
 }
 
