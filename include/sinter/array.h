@@ -271,6 +271,11 @@ class SINTER_API Array {
   Array any(const Axes& axes = {}, bool keepdims = false) const;
   Array argmax(std::optional<int> axis = {}, bool keepdims = false) const;
   Array argmin(std::optional<int> axis = {}, bool keepdims = false) const;
+  Array cumsum(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array cumprod(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array cummax(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array cummin(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array logcumsumexp(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
   Array astype(Dtype t) const;
   Array reshape(const Shape& shape) const;
   Array flatten(int start_axis = 0, int end_axis = -1) const;

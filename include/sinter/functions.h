@@ -136,6 +136,15 @@ SINTER_API Array pad(const Array& x, Dim width, const Operand& value = 0);
 SINTER_API Array take(const Array& x, const Operand& indices, std::optional<int> axis = {});
 /// Element (i, j, ...) is x at (i, j, ...) with the index along `axis` replaced by indices(i, j, ...); the other axes broadcast.
 SINTER_API Array take_along_axis(const Array& x, const Array& indices, int axis);
+/// a with `updates` added at `indices` along `axis`: a[..., indices(i), ...] += updates(i, ...), in order, so that repeated indices add up.
+/// updates has the shape indices.shape + a.shape with size 1 in place of the axis, and takes a's dtype (halves add in float32 and round
+/// once). Negative indices count from the end; what is out of range is dropped.
+SINTER_API Array scatter_add(const Array& a, const Array& indices, const Array& updates, int axis);
+/// The same by places, the reverse of take_along_axis: a(i, j, ...) with the index along `axis` replaced by indices(i, j, ...) gets
+/// values(i, j, ...) added; indices broadcast to a's other axes, values to the indices.
+SINTER_API Array scatter_add_axis(const Array& a, const Array& indices, const Operand& values, int axis);
+/// The same with values put in place of the elements; of several for one place the last stays.
+SINTER_API Array put_along_axis(const Array& a, const Array& indices, const Operand& values, int axis);
 /// A new last axis of size num_classes: 1 at the index, 0 elsewhere and for an index out of range.
 SINTER_API Array one_hot(const Array& indices, Dim num_classes, Dtype t = float32);
 
@@ -163,6 +172,20 @@ SINTER_API Array logsumexp(const Array& x, const Axes& axes = {}, bool keepdims 
 /// exp(x) / sum(exp(x)) along axes, without overflow; and its logarithm. Halves compute in float32.
 SINTER_API Array softmax(const Array& x, const Axes& axes = {});
 SINTER_API Array log_softmax(const Array& x, const Axes& axes = {});
+
+// ---- cumulative ---------------------------------------------------------------------------------------------------------------------
+// Each element of the result folds the elements up to it along the axis, itself included unless `inclusive` is false, one after the other;
+// `reverse`: from the last to the first. Without an axis, of x flattened. Halves accumulate in float32 and round each result once.
+/// As sum and prod: bool and small integers as int32, or uint32 for uint8 and uint16. Not inclusive: the first is 0, or 1. The gradient of
+/// cumprod divides by nothing, so that it is right for zeros.
+SINTER_API Array cumsum(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array cumprod(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+/// NaN from the first NaN on. Not inclusive: the first is the dtype's lowest or highest number, infinite for floats. The derivative is that
+/// of the element that set the record: of equal ones the first.
+SINTER_API Array cummax(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array cummin(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+/// log of the cumulative sum of exp(x), without overflow; float32 for integers. Not inclusive: the first is -inf.
+SINTER_API Array logcumsumexp(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
 
 // ---- products -----------------------------------------------------------------------------------------------------------------------
 /// Matrix product of the last two axes; the others broadcast. A 1-d operand is a row on the left, a column on the right.

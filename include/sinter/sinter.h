@@ -8,6 +8,7 @@
 #include "sinter/custom.h"
 #include "sinter/functions.h"
 #include "sinter/io.h"
+#include "sinter/linalg.h"
 #include "sinter/memory.h"
 #include "sinter/random.h"
 #include "sinter/transforms.h"

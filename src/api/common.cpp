@@ -269,4 +269,19 @@ Shape without_axes(const Shape& shape, const std::vector<int>& axes, bool keepdi
   return result;
 }
 
+Dtype accumulating(Dtype t) {
+  if (t == Dtype::bool_ || t == Dtype::int8 || t == Dtype::int16) return Dtype::int32;
+  if (t == Dtype::uint8 || t == Dtype::uint16) return Dtype::uint32;
+  return t;
+}
+
+void require_real(const char* what, const Array& x) {
+  engine::operand_of(x, what);
+  if (is_complex(x.dtype())) throw DtypeError(str(what, ": does not take complex64; got complex64; take its real() or imag() first"));
+}
+void require_order(const char* what, const Array& x) {
+  engine::operand_of(x, what);
+  if (is_complex(x.dtype())) throw DtypeError(str(what, ": complex numbers have no order; got complex64; take its real() or imag() first"));
+}
+
 }  // namespace sinter::api

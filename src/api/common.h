@@ -29,6 +29,13 @@ std::vector<Dtype> operand_types(const char* what, std::span<const Operand* cons
 /// An elementwise operation on operands: scalars resolved, promoted, broadcast.
 Array elementwise(Op op, std::initializer_list<const Operand*> operands);
 
+/// In which a sum or product of t is given: small integers and bool in 32 bits.
+Dtype accumulating(Dtype t);
+inline Dtype at_least_float(Dtype t) { return is_floating(t) || is_complex(t) ? t : Dtype::float32; }
+/// DtypeError for complex64; for an operation that orders numbers, with that reason. Error for an unset array.
+void require_real(const char* what, const Array& x);
+void require_order(const char* what, const Array& x);
+
 // ---- axes and shapes ----------------------------------------------------------------------------------------------------------------
 /// The axis counted from 0. ShapeError `<what>: axis out of range; got 2 for shape (2,3); use -2 to 1`.
 int axis_of(const char* what, int axis, const Shape& shape);

@@ -1,4 +1,4 @@
-// Reading at computed places. Layer: api.
+// Reading and writing at computed places. Layer: api.
 #include "api/common.h"
 
 namespace sinter {
@@ -64,6 +64,68 @@ Array take_along_axis(const Array& x, const Array& indices, int axis) {
     throw IndexError(str("take_along_axis: the axis has no elements; got axis ", at, " of shape ", s, "; give an array with elements"));
   return engine::make(Op::TakeAlong, {engine::broadcast(x, from), engine::broadcast(indices, shape)}, {static_cast<std::int64_t>(at)},
                       x.dtype(), shape);
+}
+
+namespace {
+
+// A node, unless there is nothing to write; halves add up in float32.
+Array scatter(Op op, const Array& a, const Array& indices, const Array& updates, int axis) {
+  if (api::is_empty(a.shape()) || api::is_empty(updates.shape())) return a;
+  const Dtype t = a.dtype(), work = op == Op::ScatterAdd && is_half(t) ? Dtype::float32 : t;
+  return engine::cast(
+      engine::make(op, {engine::cast(a, work), indices, engine::cast(updates, work)}, {std::int64_t{axis}}, work, a.shape()), t);
+}
+
+Array scatter_along(Op op, const char* what, const Array& a, const Array& indices, const Operand& values, int axis) {
+  const Shape& s = api::shape_of(a, what);
+  check_indices(what, indices);
+  if (indices.shape().size() != s.size()) {
+    throw ShapeError(str(what, ": the arrays have different numbers of axes; got ", s, " and ", indices.shape(), "; reshape the indices"));
+  }
+  const int at = api::axis_of(what, axis, s);
+  Shape shape = s;
+  shape[static_cast<std::size_t>(at)] = indices.shape(at);
+  api::check_sizes(what, shape, Dtype::int64);
+  const Array updates = api::to_array(values, what);
+  const auto spread = [&](const Array& x, const char* which) {
+    const Shape both[] = {x.shape(), shape};
+    if (!(api::broadcast_shapes(what, both) == shape))
+      throw ShapeError(
+          str(what, ": ", which, " do not broadcast to the places; got ", x.shape(), " for ", shape, "; make their axes equal or 1"));
+    return engine::broadcast(x, shape);
+  };
+  return scatter(op, a, spread(indices, "the indices"), spread(updates, "the values"), at);
+}
+
+}  // namespace
+
+Array scatter_add_axis(const Array& a, const Array& indices, const Operand& values, int axis) {
+  return scatter_along(Op::ScatterAdd, "scatter_add_axis", a, indices, values, axis);
+}
+Array put_along_axis(const Array& a, const Array& indices, const Operand& values, int axis) {
+  return scatter_along(Op::PutAlong, "put_along_axis", a, indices, values, axis);
+}
+
+Array scatter_add(const Array& a, const Array& indices, const Array& updates, int axis) {
+  const Shape& s = api::shape_of(a, "scatter_add");
+  check_indices("scatter_add", indices);
+  const int at = api::axis_of("scatter_add", axis, s);
+  const Shape& places = indices.shape();
+  Shape expected = places;
+  for (int d = 0; d < a.ndim(); ++d) expected.push_back(d == at ? Dim(1) : s[static_cast<std::size_t>(d)]);
+  if (!(api::shape_of(updates, "scatter_add") == expected)) {
+    throw ShapeError(str("scatter_add: updates have not the shape of the indices and of a with size 1 on the axis; got ", updates.shape(),
+                         " for indices ", places, " and a ", s, " along ", at, "; reshape them to ", expected));
+  }
+  // All places as one axis, which comes to stand at `axis`.
+  const Dim count = places.product();
+  Shape flat = s, along(std::vector<std::int64_t>(s.size(), 1));
+  flat[static_cast<std::size_t>(at)] = count;
+  along[static_cast<std::size_t>(at)] = count;
+  Shape first = api::without_axes(s, {at}, false);
+  first.insert(0, count);
+  const Array moved = moveaxis(api::reshaped(updates, first), 0, at);
+  return scatter(Op::ScatterAdd, a, engine::broadcast(api::reshaped(indices, along), flat), moved, at);
 }
 
 Array one_hot(const Array& indices, Dim num_classes, Dtype t) {

@@ -14,6 +14,15 @@ Array Array::all(const Axes& axes, bool keepdims) const { return sinter::all(*th
 Array Array::any(const Axes& axes, bool keepdims) const { return sinter::any(*this, axes, keepdims); }
 Array Array::argmax(std::optional<int> axis, bool keepdims) const { return sinter::argmax(*this, axis, keepdims); }
 Array Array::argmin(std::optional<int> axis, bool keepdims) const { return sinter::argmin(*this, axis, keepdims); }
+Array Array::cumsum(std::optional<int> axis, bool reverse, bool inclusive) const { return sinter::cumsum(*this, axis, reverse, inclusive); }
+Array Array::cumprod(std::optional<int> axis, bool reverse, bool inclusive) const {
+  return sinter::cumprod(*this, axis, reverse, inclusive);
+}
+Array Array::cummax(std::optional<int> axis, bool reverse, bool inclusive) const { return sinter::cummax(*this, axis, reverse, inclusive); }
+Array Array::cummin(std::optional<int> axis, bool reverse, bool inclusive) const { return sinter::cummin(*this, axis, reverse, inclusive); }
+Array Array::logcumsumexp(std::optional<int> axis, bool reverse, bool inclusive) const {
+  return sinter::logcumsumexp(*this, axis, reverse, inclusive);
+}
 Array Array::astype(Dtype t) const { return sinter::astype(*this, t); }
 Array Array::reshape(const Shape& shape) const { return sinter::reshape(*this, shape); }
 Array Array::flatten(int start_axis, int end_axis) const { return sinter::flatten(*this, start_axis, end_axis); }

@@ -34,7 +34,7 @@ Array fold(Op op, const Array& x, Dtype t, const Axes& axes, bool keepdims, cons
 Array extreme(Op op, const char* what, const Array& x, Dtype t, const Axes& axes, bool keepdims) {
   const Shape& s = api::shape_of(x, what);
   const std::vector<int> folded = api::axes_of(what, axes, s);
-  if (is_complex(x.dtype())) throw DtypeError(str(what, ": complex numbers have no order; got complex64; take its real() or imag() first"));
+  api::require_order(what, x);
   if (api::is_empty(s)) {
     const Shape shape = api::without_axes(s, folded, keepdims);
     if (api::is_empty(shape)) return zeros(shape, t);
@@ -44,12 +44,8 @@ Array extreme(Op op, const char* what, const Array& x, Dtype t, const Axes& axes
   return reduce(op, x, t, folded, keepdims);
 }
 
-Dtype accumulating(Dtype t) {
-  if (t == Dtype::bool_ || t == Dtype::int8 || t == Dtype::int16) return Dtype::int32;
-  if (t == Dtype::uint8 || t == Dtype::uint16) return Dtype::uint32;
-  return t;
-}
-Dtype at_least_float(Dtype t) { return is_floating(t) || is_complex(t) ? t : Dtype::float32; }
+using api::accumulating;
+using api::at_least_float;
 // Where several steps follow each other, halves take them in float32.
 Dtype computing(Dtype t) { return is_half(t) ? Dtype::float32 : at_least_float(t); }
 
@@ -61,13 +57,8 @@ std::int64_t folded_size(const Shape& s, const std::vector<int>& axes) {
 
 Array divided(const Array& x, double n) { return is_complex(x.dtype()) ? x * (1 / n) : x / n; }
 
-void require_real(const char* what, const Array& x) {
-  engine::operand_of(x, what);
-  if (is_complex(x.dtype())) throw DtypeError(str(what, ": does not take complex64; got complex64; take its real() or imag() first"));
-}
-
 Array variance(const char* what, const Array& operand, const Axes& axes, bool keepdims, int ddof) {
-  require_real(what, operand);
+  api::require_real(what, operand);
   const Array x = engine::cast(operand, computing(operand.dtype()));
   const std::vector<int> folded = api::axes_of(what, axes, x.shape());
   const double n = static_cast<double>(folded_size(x.shape(), folded));
@@ -120,7 +111,7 @@ struct Shifted {
   Array x, top;
   std::vector<int> axes;
   Shifted(const char* what, const Array& operand, const Axes& a) {
-    require_real(what, operand);
+    api::require_real(what, operand);
     x = engine::cast(operand, computing(operand.dtype()));
     axes = api::axes_of(what, a, x.shape());
     top = extreme(Op::Max, what, x, x.dtype(), axes, true);
@@ -144,7 +135,7 @@ Array logsumexp(const Array& operand, const Axes& axes, bool keepdims) {
 }
 
 Array softmax(const Array& operand, const Axes& axes) {
-  require_real("softmax", operand);
+  api::require_real("softmax", operand);
   if (api::is_empty(operand.shape())) return zeros(operand.shape(), at_least_float(operand.dtype()));
   const Shifted s("softmax", operand, axes);
   const Array e = exp(s.x - s.top);
@@ -152,7 +143,7 @@ Array softmax(const Array& operand, const Axes& axes) {
 }
 
 Array log_softmax(const Array& operand, const Axes& axes) {
-  require_real("log_softmax", operand);
+  api::require_real("log_softmax", operand);
   if (api::is_empty(operand.shape())) return zeros(operand.shape(), at_least_float(operand.dtype()));
   const Shifted s("log_softmax", operand, axes);
   const Array d = s.x - s.top;

@@ -34,6 +34,12 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
   runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) { l.kernel->run(begin, end, words); });
 }
 
+void run_call(const Call& c, const Memory& memory) {
+  void* places[Call::kMostBuffers];
+  for (std::size_t i = 0; i < c.buffers.size(); ++i) places[i] = memory.at(c.buffers[i]);
+  c.routine->run({places, c.buffers.size()});
+}
+
 }  // namespace
 
 std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
@@ -65,7 +71,7 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
     if (const Launch* l = std::get_if<Launch>(&step))
       run_launch(*l, memory, constants, interpreted);
     else if (const Call* c = std::get_if<Call>(&step))
-      c->product->run(memory.at(c->x), memory.at(c->y), memory.at(c->out));
+      run_call(*c, memory);
     else
       run_region(std::get<Region>(step), memory, interpreted);
   }
@@ -97,7 +103,9 @@ std::string Plan::text() const {
       for (std::size_t i = 0; i < l->buffers.size(); ++i) out += (i ? ", " : "") + slot(l->buffers[i]);
       out += ")\n" + kernel::print(l->kernel->kernel());
     } else if (const Call* c = std::get_if<Call>(&step)) {
-      out += str("product ", slot(c->x), " x ", slot(c->y), " -> ", slot(c->out), "\n");
+      out += str(c->routine->name(), " (");
+      for (std::size_t i = 0; i < c->buffers.size(); ++i) out += (i ? ", " : "") + slot(c->buffers[i]);
+      out += ")\n";
     } else {
       const Region& r = std::get<Region>(step);
       out += str(ops::info(r.node.op).name, " (");

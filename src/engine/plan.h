@@ -30,8 +30,9 @@ struct Launch {
   std::int64_t tasks = 0, grain = 0;
 };
 struct Call {
-  std::shared_ptr<const backends::Product> product;
-  Slot x, y, out;
+  static constexpr std::size_t kMostBuffers = 4;
+  std::shared_ptr<const backends::Routine> routine;
+  std::vector<Slot> buffers;
 };
 class Plan;
 /// A branch or a loop (graph/bodies.h). Operands are row-major.

@@ -94,8 +94,7 @@ void Planner::place_nodes() {
       places_[id] = places_[n.in[0]];
     } else if (ops::info(n.op).kind == OpKind::View) {
       place_view(id);
-    } else if (ops::info(n.op).kind == OpKind::Call || ops::info(n.op).kind == OpKind::Scatter || n.op == Op::Concatenate ||
-               n.op == Op::Pad) {
+    } else if (!graph::is_pointwise(n) && n.op != Op::Constant && ops::info(n.op).kind != OpKind::Reduce) {
       own_storage(id, static_cast<std::uint32_t>(items_.size()));
       items_.push_back({nullptr, id, {}});
     }
@@ -184,7 +183,8 @@ void Planner::emit(const Item& item) {
       for (std::size_t d = 0; d < n.type.shape.size(); ++d) inside.layout.offset += n.attrs[d] * at.layout.strides[d];
       return emit_copy(n.in[0], inside, g_[n.in[0]].type.shape);
     }
-    case Op::ScatterAdd: {
+    case Op::ScatterAdd:
+    case Op::PutAlong: {
       emit_copy(n.in[0], at, n.type.shape);
       if (n.type.shape.product() == 0 || g_[n.in[2]].type.shape.product() == 0) return;
       std::vector<kernel::Lowered> list;
@@ -193,6 +193,13 @@ void Planner::emit(const Item& item) {
     }
     default: break;
   }
+  if (ops::info(n.op).kind == OpKind::Cumulative) {
+    if (n.type.shape.product() == 0) return;
+    std::vector<kernel::Lowered> list;
+    list.push_back(kernel::lower_cumulative(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
+    return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
+  }
+  if (n.op == Op::Solve) return emit_solve(item.node);
   if (ops::info(n.op).kind == OpKind::Call) return emit_product(item.node);
   const Shape& shape = g_[n.in[0]].type.shape;  // a view: its operand, row-major
   emit_copy(n.in[0], Place{at.storage, {0, graph::row_major(shape)}}, shape);
@@ -297,12 +304,35 @@ void Planner::emit_product(Id id) {
   Place x, y, out = *places_[id];
   std::tie(x, desc.x) = product_operand(n.in[0]);
   std::tie(y, desc.y) = product_operand(n.in[1]);
-  Call call;
-  call.product = backends::make_product(desc);
-  plan_.steps_.push_back(std::move(call));
-  int bytes = size_of(desc.dtype);
-  slots_.push_back({{x.storage, x.layout.offset * bytes}, {y.storage, y.layout.offset * bytes}, {out.storage, out.layout.offset * bytes}});
-  uses_.push_back({{x.storage}, {y.storage}, {out.storage, true, false}});
+  emit_call(backends::make_product(desc), {{x, false}, {y, false}, {out, true}}, size_of(desc.dtype));
+}
+
+// LAPACK works in place and by columns: on copies.
+void Planner::emit_solve(Id id) {
+  const Node& n = g_[id];
+  const std::size_t rank = n.type.shape.size();
+  kernel::SolveDesc desc{n.type.dtype, 1, n.type.shape[rank - 2], n.type.shape[rank - 1]};
+  for (std::size_t d = 0; d + 2 < rank; ++d) desc.batch *= n.type.shape[d];
+  const Shape& matrices = g_[n.in[0]].type.shape;
+  const Place a{new_storage(bytes_of(g_[n.in[0]].type), kNoItem), {0, graph::row_major(matrices)}};
+  Place b{new_storage(bytes_of(n.type), kNoItem), {0, graph::row_major(n.type.shape)}};
+  b.layout.strides[rank - 2] = 1, b.layout.strides[rank - 1] = desc.n;
+  const Place pivots{new_storage(desc.batch * desc.n * size_of(Dtype::int32), kNoItem), {0, {}}};
+  emit_copy(n.in[0], a, matrices);
+  emit_copy(n.in[1], b, n.type.shape);
+  emit_call(backends::make_solve(desc), {{a, true}, {b, true}, {pivots, true}, {*places_[id], true}}, size_of(desc.dtype));
+}
+
+// Places, and whether the routine writes there.
+void Planner::emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes) {
+  check(places.size() <= Call::kMostBuffers, "plan: a library call has too many buffers");
+  plan_.steps_.push_back(Call{std::move(routine), {}});
+  slots_.emplace_back();
+  uses_.emplace_back();
+  for (const auto& [place, written] : places) {
+    slots_.back().push_back({place.storage, place.layout.offset * bytes});
+    uses_.back().push_back({place.storage, written, false});
+  }
 }
 
 // Operands are row-major, in regular calls too: so the bodies are the same whatever a compiled call makes of the views around them.
@@ -374,6 +404,8 @@ void Planner::assign_buffers() {
   std::vector<std::uint32_t> idle;  // buffers that hold nothing any more
   for (int i = 0; i < steps; ++i) {
     const std::vector<Use>& uses = uses_[static_cast<std::size_t>(i)];
+    for (const Use& r : uses)  // what no step writes is empty
+      if (Storage& s = storages_[r.storage]; !r.written && s.first == i && s.input < 0 && !s.fixed) s.buffer = fresh(s);
     auto readers = [&](std::uint32_t storage) {
       return std::count_if(uses.begin(), uses.end(), [&](const Use& u) { return u.storage == storage; });
     };
@@ -439,15 +471,14 @@ void Planner::assign_buffers() {
 
   for (std::size_t i = 0; i < plan_.steps_.size(); ++i) {
     auto at = [&](std::size_t k) { return slot(slots_[i][k].first, slots_[i][k].second); };
-    if (Launch* l = std::get_if<Launch>(&plan_.steps_[i])) {
-      for (std::size_t k = 0; k < slots_[i].size(); ++k) l->buffers.push_back(at(k));
-    } else if (Call* c = std::get_if<Call>(&plan_.steps_[i])) {
-      c->x = at(0), c->y = at(1), c->out = at(2);
-    } else {
-      Region& r = std::get<Region>(plan_.steps_[i]);
-      for (std::size_t k = 0; k < r.types.size(); ++k) r.operands.push_back(at(k));
-      for (std::size_t k = 0; k < r.results.size(); ++k) r.results[k].slot = at(r.types.size() + k);
+    if (Region* r = std::get_if<Region>(&plan_.steps_[i])) {
+      for (std::size_t k = 0; k < r->types.size(); ++k) r->operands.push_back(at(k));
+      for (std::size_t k = 0; k < r->results.size(); ++k) r->results[k].slot = at(r->types.size() + k);
+      continue;
     }
+    Launch* l = std::get_if<Launch>(&plan_.steps_[i]);
+    std::vector<Slot>& buffers = l ? l->buffers : std::get<Call>(plan_.steps_[i]).buffers;
+    for (std::size_t k = 0; k < slots_[i].size(); ++k) buffers.push_back(at(k));
   }
 }
 

@@ -38,7 +38,7 @@ class Planner {
   // A piece of work that is ordered as one: a group, or one of the nodes that have steps of their own.
   struct Item {
     const graph::Group* group = nullptr;
-    Id node = 0;                       // Call, Region, Concatenate, Pad, or a View whose operand must be copied
+    Id node = 0;                       // Call, Region, Scatter, Cumulative, Concatenate, Pad, or a View whose operand must be copied
     std::vector<std::uint32_t> reads;  // storages
   };
   struct Use {
@@ -56,6 +56,8 @@ class Planner {
   void emit_group(const graph::Group& group);
   void emit_product(Id id);
   void emit_region(Id id);
+  void emit_solve(Id id);
+  void emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes);
   void emit_copy(Id from, const Place& to, const Shape& shape);
   void emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<Id(Id)> constant_of);
   // How a library can read the operand where it lies; none: it must be copied first.

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <limits>
 
 #include "graph/bodies.h"
+#include "ops/cumulative.h"
 #include "ops/elements.h"
 #include "ops/infer.h"
 
@@ -211,10 +213,12 @@ class Interpreter {
       case Op::Pad: return pad();
       case Op::Take: return take();
       case Op::TakeAlong: return take_along();
-      case Op::ScatterAdd: return scatter_add();
+      case Op::ScatterAdd:
+      case Op::PutAlong: return scatter();
       case Op::Matmul: return matmul(in(0), in(1), nullptr);
+      case Op::Solve: return solve();
       case Op::AddMM: return matmul(in(1), in(2), &in(0));
-      default: return reduce();
+      default: return ops::info(node_->op).kind == ops::OpKind::Cumulative ? cumulative() : reduce();
     }
   }
 
@@ -348,8 +352,8 @@ class Interpreter {
     });
   }
 
-  // Each update is added in the dtype, in order. A negative index counts from the end; one that is out of range does nothing.
-  void scatter_add() {
+  // Each update is added in the dtype, or stored, in order. A negative index counts from the end; one that is out of range does nothing.
+  void scatter() {
     const auto axis = static_cast<std::size_t>(attr(0));
     const Value& indices = in(1);
     const std::vector<std::int64_t> at = numbers_of(indices.words, indices.type->dtype).ints;
@@ -361,9 +365,42 @@ class Interpreter {
       if (i < 0 || i >= size) return;
       to[axis] = i;
       Word& word = (*out_)[offset_of(shape(), to)];
+      if (node_->op == Op::PutAlong) {
+        word = in(2).words[k];
+        return;
+      }
       const Word before = word;
       const std::span<const Word> operands[] = {{&before, 1}, {&in(2).words[k], 1}};
       ops::evaluate(Op::Add, dtype(), operands, {&word, 1});
+    });
+  }
+
+  // One element after the other, in the accumulator's dtype, rounded as it is written.
+  void cumulative() {
+    const auto axis = static_cast<std::size_t>(attr(0));
+    const bool reverse = attr(1) != 0, recurs = node_->op == Op::LinearRecurrence, inclusive = recurs || attr(2) != 0;
+    const ops::Cumulation f = ops::cumulation_of(node_->op, dtype());
+    const Words x = converted(in(node_->in.size() - 1).words, dtype(), f.accumulator);
+    const Words factor = recurs ? converted(in(0).words, dtype(), f.accumulator) : Words{};
+    std::int64_t stride = 1;
+    for (std::size_t d = axis + 1; d < shape().size(); ++d) stride *= shape()[d];
+    const std::int64_t n = shape()[axis];
+    const auto apply = [&](Op op, Word a, Word b) {
+      const std::span<const Word> operands[] = {{&a, 1}, {&b, 1}};
+      Word r = 0;
+      ops::evaluate(op, f.accumulator, operands, {&r, 1});
+      return r;
+    };
+    for_each_index(shape(), [&](std::size_t start, const Index& i) {
+      if (i[axis] != (reverse ? n - 1 : 0)) return;
+      Word total = f.identity;
+      for (std::int64_t k = 0, at = static_cast<std::int64_t>(start); k < n; ++k, at += reverse ? -stride : stride) {
+        const auto e = static_cast<std::size_t>(at);
+        const Word before = total, decayed = recurs && k > 0 ? apply(Op::Multiply, factor[e], total) : total;
+        total = recurs && k == 0 ? x[e] : apply(f.step, decayed, x[e]);
+        const Word written = inclusive ? total : before;
+        ops::convert_elements(f.accumulator, dtype(), {&written, 1}, {&(*out_)[e], 1});
+      }
     });
   }
 
@@ -452,6 +489,40 @@ class Interpreter {
         }
         (*out_)[at] = word_of(c ? v + z.reals[at] : v, dtype());
       }
+    }
+  }
+
+  // Elimination with the greatest pivot of each column, in double precision.
+  void solve() {
+    using Complex = std::complex<double>;
+    const Numbers a = numbers_of(in(0).words, dtype()), b = numbers_of(in(1).words, dtype());
+    const std::size_t axes = shape().size(), n = count_of({shape()[axes - 2]}), k = count_of({shape()[axes - 1]});
+    const bool real = !is_complex(dtype());
+    const auto times = [&](Complex x, Complex y) { return real ? x.real() * y.real() : x * y; };
+    const auto over = [&](Complex x, Complex y) { return real ? x.real() / y.real() : x / y; };
+    for (std::size_t first = 0; first * k < out_->size(); first += n) {  // the first row of each matrix
+      std::vector<std::vector<Complex>> rows(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        rows[i].assign(&a.reals[(first + i) * n], &a.reals[(first + i) * n] + n);
+        rows[i].insert(rows[i].end(), &b.reals[(first + i) * k], &b.reals[(first + i) * k] + k);
+      }
+      bool singular = false;
+      for (std::size_t c = 0; c < n; ++c) {
+        std::size_t best = c;
+        for (std::size_t i = c + 1; i < n; ++i)
+          if (std::abs(rows[i][c]) > std::abs(rows[best][c])) best = i;
+        std::swap(rows[c], rows[best]);
+        singular = singular || rows[c][c] == 0.0;
+        for (std::size_t i = 0; i < n; ++i) {
+          if (i == c) continue;
+          const Complex factor = over(rows[i][c], rows[c][c]);
+          for (std::size_t j = c; j < n + k; ++j) rows[i][j] -= times(factor, rows[c][j]);
+        }
+      }
+      constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < k; ++j)
+          (*out_)[(first + i) * k + j] = word_of(singular ? Complex(kNan, real ? 0 : kNan) : over(rows[i][n + j], rows[i][i]), dtype());
     }
   }
 

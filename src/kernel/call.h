@@ -1,4 +1,4 @@
-// CallDesc: a library product as data, so that backends need no graph. Layer: kernel.
+// CallDesc, SolveDesc: library calls as data, so that backends need no graph. Layer: kernel.
 #pragma once
 #include <cstdint>
 
@@ -15,6 +15,12 @@ struct CallDesc {
     std::int64_t leading = 1;  // elements from one row (column, when transposed) to the next
     std::int64_t batch = 0;    // elements from one matrix to the next
   } x, y;
+};
+
+/// x[b] of a[b] * x[b] = y[b] for b in [0, batch): a is n by n, x and y are n by k.
+struct SolveDesc {
+  Dtype dtype = Dtype::float32;
+  std::int64_t batch = 1, n = 0, k = 0;
 };
 
 }  // namespace sinter::kernel

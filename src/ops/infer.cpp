@@ -139,6 +139,12 @@ Shape scatter(Op op, Shapes in, std::int64_t axis) {
   return in[0];
 }
 
+Shape cumulative(Op op, Shapes in, const Attrs& attrs) {
+  require(!attrs.empty() && is_axis(attrs[0], in[0]), op, "no such axis");
+  for (std::size_t i = 1; i < attrs.size(); ++i) require(attrs[i] == 0 || attrs[i] == 1, op, "a flag is neither 0 nor 1");
+  return elementwise(op, in);
+}
+
 Shape reduce(Op op, const Shape& x, const Attrs& attrs) {
   require(!attrs.empty(), op, "no dtype");
   const Ints axes = reduced_axes(attrs);
@@ -159,6 +165,14 @@ Shape matmul(Op op, const Shape& a, const Shape& b) {
   Shape result = a;
   result[n - 1] = b[n - 1];
   return result;
+}
+
+Shape solve(Op op, const Shape& a, const Shape& b) {
+  const std::size_t n = a.size();
+  require(n >= 2 && b.size() == n, op, "operands need the same number of axes, two at least");
+  for (std::size_t i = 0; i + 1 < n; ++i) require(a[i] == b[i], op, "batch axes or rows differ");
+  require(a[n - 1] == a[n - 2], op, "the matrix is not square");
+  return b;
 }
 
 }  // namespace
@@ -184,8 +198,10 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     case Op::Pad: return pad(op, in, attrs);
     case Op::Take: return take(op, in[0], in[1], attrs.at(0));
     case Op::TakeAlong: return take_along(op, in[0], in[1], attrs.at(0));
-    case Op::ScatterAdd: return scatter(op, in, attrs.at(0));
+    case Op::ScatterAdd:
+    case Op::PutAlong: return scatter(op, in, attrs.at(0));
     case Op::Matmul: return matmul(op, in[0], in[1]);
+    case Op::Solve: return solve(op, in[0], in[1]);
     case Op::AddMM: {
       Shape result = matmul(op, in[1], in[2]);
       require(in[0] == result, op, "operand 0 has not the product's shape");
@@ -196,6 +212,7 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     default: break;
   }
   if (has_bodies(op)) return Shape{0};
+  if (facts.kind == OpKind::Cumulative) return cumulative(op, in, attrs);
   return facts.kind == OpKind::Reduce ? reduce(op, in[0], attrs) : elementwise(op, in);
 }
 
@@ -230,6 +247,7 @@ std::optional<Dtype> infer_dtype(Op op, std::span<const Dtype> in, const Attrs& 
     case Op::Take:
     case Op::TakeAlong: require(is_integer(in[1]), op, "indices are not integers"); return in[0];
     case Op::ScatterAdd:
+    case Op::PutAlong:
       require(is_integer(in[1]), op, "indices are not integers");
       require(in[2] == in[0], op, "updates have not the operand's dtype");
       return in[0];

@@ -41,7 +41,7 @@ enum class Rule : std::uint8_t {
   Where,    // operand 0 bool; promoted over the others -> same
 };
 enum Trait : std::uint8_t { kNone = 0, kCommutative = 1, kExact = 2 };  // see elementwise.def
-enum class OpKind : std::uint8_t { Elementwise, Source, View, Map, Reduce, Call, Scatter, Region, Custom, Result, Alias };
+enum class OpKind : std::uint8_t { Elementwise, Source, View, Map, Reduce, Call, Scatter, Cumulative, Region, Custom, Result, Alias };
 
 struct OpInfo {
   std::string_view name;

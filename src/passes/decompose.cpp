@@ -69,6 +69,13 @@ Id addmm(Graph& g, const Node& n, FunctionRef<bool(Dtype)> has_product) {
   return graph::cast(g, graph::elementwise(g, Op::Add, {p, graph::cast(g, n.in[0], work)}), t);
 }
 
+// LAPACK has float32, float64 and complex64.
+Id solve(Graph& g, const Node& n) {
+  if (!is_half(n.type.dtype)) return graph::kKeep;
+  const Id a = graph::cast(g, n.in[0], Dtype::float32), b = graph::cast(g, n.in[1], Dtype::float32);
+  return graph::cast(g, g.add({Op::Solve, {a, b}, {}, {Dtype::float32, n.type.shape}}), n.type.dtype);
+}
+
 }  // namespace
 
 graph::Graph decompose(const graph::Graph& source, FunctionRef<bool(Dtype)> has_product) {
@@ -78,6 +85,7 @@ graph::Graph decompose(const graph::Graph& source, FunctionRef<bool(Dtype)> has_
       case Op::ArgMin: return arg_extreme(g, n.in[0], n);
       case Op::Matmul: return matmul(g, n.in[0], n.in[1], n, has_product);
       case Op::AddMM: return addmm(g, n, has_product);
+      case Op::Solve: return solve(g, n);
       case Op::StopGradient: return n.in[0];
       default: return graph::kKeep;
     }

@@ -169,6 +169,7 @@ class Fuser {
       case OpKind::Call: return "a library product reads it from memory";
       case OpKind::Region: return "a branch or loop reads it from memory";
       case OpKind::Alias: return "it is saved, and read when the work behind it begins again";
+      case OpKind::Cumulative: return "it is read one element after the other";
       default: break;
     }
     if (!in_kernel(consumer)) return "it is copied into a larger array";

@@ -29,13 +29,12 @@ void note_workers() {
 
 int max_threads() { return omp_get_max_threads(); }
 
-void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f) {
-  std::int64_t threads = std::min<std::int64_t>(omp_get_max_threads(), n / std::max<std::int64_t>(grain, 1));
-  std::unique_lock lock(region(), std::defer_lock);
-  if (threads < 2 || omp_in_parallel() || !lock.try_lock()) {
-    f(0, n);
-    return;
-  }
+namespace {
+std::int64_t threads_for(std::int64_t n, std::int64_t grain) {
+  return omp_in_parallel() ? 1 : std::min<std::int64_t>(omp_get_max_threads(), n / std::max<std::int64_t>(grain, 1));
+}
+// The pool is held.
+void share(std::int64_t n, std::int64_t threads, FunctionRef<void(std::int64_t, std::int64_t)> f) {
   note_workers();
 #pragma omp parallel num_threads(static_cast<int>(threads))
   {
@@ -43,6 +42,27 @@ void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int6
     std::int64_t begin = n * part / parts, end = n * (part + 1) / parts;
     if (begin < end) f(begin, end);
   }
+}
+}  // namespace
+
+void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f) {
+  const std::int64_t threads = threads_for(n, grain);
+  std::unique_lock lock(region(), std::defer_lock);
+  if (threads < 2 || !lock.try_lock()) return f(0, n);
+  share(n, threads, f);
+}
+
+void parallel_for_libraries(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f) {
+  const std::int64_t threads = threads_for(n, grain);
+  std::lock_guard lock(region());
+  const auto alone = [&](std::int64_t begin, std::int64_t end) {
+    const int before = omp_get_max_threads();  // of this thread
+    omp_set_num_threads(1);
+    f(begin, end);
+    omp_set_num_threads(before);
+  };
+  if (threads < 2) return alone(0, n);
+  share(n, threads, alone);
 }
 
 void with_pool(FunctionRef<void()> f) {

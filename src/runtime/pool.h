@@ -16,4 +16,8 @@ void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int6
 /// Runs f while no other region of ours uses the pool: for library products, whose bits depend on their number of threads.
 void with_pool(FunctionRef<void()> f);
 
+/// parallel_for that waits for the pool, and in which the libraries that run on it use one thread: so their bits depend on no number of
+/// threads.
+void parallel_for_libraries(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f);
+
 }  // namespace sinter::runtime

@@ -81,11 +81,15 @@ Sym scatter_add(const Sym& x, const Sym& indices, const Sym& updates, std::size_
   return {x.graph,
           x.graph->add({Op::ScatterAdd, {x.id, indices.id, updates.id}, {static_cast<std::int64_t>(axis)}, {x.dtype(), x.shape()}})};
 }
+Sym put_along(const Sym& x, const Sym& indices, const Sym& updates, std::size_t axis) {
+  return {x.graph, x.graph->add({Op::PutAlong, {x.id, indices.id, updates.id}, {static_cast<std::int64_t>(axis)}, {x.dtype(), x.shape()}})};
+}
 Sym matmul(const Sym& a, const Sym& b) {
   Shape shape = a.shape();
   shape[shape.size() - 1] = b.shape().back();
   return {a.graph, a.graph->add({Op::Matmul, {a.id, b.id}, {}, {a.dtype(), std::move(shape)}})};
 }
+Sym solve(const Sym& a, const Sym& b) { return {a.graph, a.graph->add({Op::Solve, {a.id, b.id}, {}, {a.dtype(), b.shape()}})}; }
 
 Axes first_axes(std::size_t n) {
   Axes axes(n);

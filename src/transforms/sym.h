@@ -132,7 +132,10 @@ Sym sum(const Sym& x, Axes axes);
 Sym iota(const Sym& x, Dtype t, const Shape& shape, std::size_t axis);
 Sym take_along(const Sym& x, const Sym& indices, std::size_t axis);
 Sym scatter_add(const Sym& x, const Sym& indices, const Sym& updates, std::size_t axis);
+Sym put_along(const Sym& x, const Sym& indices, const Sym& updates, std::size_t axis);
 Sym matmul(const Sym& a, const Sym& b);
+/// x of a x = b; batch axes equal.
+Sym solve(const Sym& a, const Sym& b);
 
 /// 0, ..., n - 1.
 Axes first_axes(std::size_t n);

@@ -199,9 +199,47 @@ const Case kCases[] = {
        %7 = scatter_add %3, %4, %5 {axis=0} : float32[3]
        return %6, %7
      })"},
+    {"put_along", R"(graph g(%0: float32[7,5], %1: int32[9,5], %2: float32[9,5], %3: bfloat16[6], %4: uint64[40], %5: bfloat16[40]) {
+       %6 = put_along_axis %0, %1, %2 {axis=0} : float32[7,5]
+       %7 = exp %6 : float32[7,5]
+       %8 = put_along_axis %3, %4, %5 {axis=0} : bfloat16[6]
+       %9 = constant {bits=(0,0)} : complex64[7,5]
+       %10 = constant {bits=(1,2)} : complex64[9,5]
+       %11 = put_along_axis %9, %1, %10 {axis=0} : complex64[7,5]
+       return %6, %7, %8, %11
+     })"},
+    {"put_along_empty", R"(graph g(%0: float32[3,0], %1: int32[2,0], %2: float32[2,0], %3: float32[0], %4: int32[4], %5: float32[4]) {
+       %6 = put_along_axis %0, %1, %2 {axis=0} : float32[3,0]
+       %7 = put_along_axis %3, %4, %5 {axis=0} : float32[0]
+       return %6, %7
+     })"},
     {"scatter_add_bool", R"(graph g(%0: bool[5], %1: int32[9], %2: bool[9]) {
        %3 = scatter_add %0, %1, %2 {axis=0} : bool[5]
        return %3
+     })"},
+    {"cumulative", R"(graph g(%0: float32[5,7], %1: float16[9]) {
+       %2 = constant {bits=1.5} : float32[5,7]
+       %3 = cumsum %2 {axis=0 reverse=0 inclusive=0} : float32[5,7]
+       %4 = transpose %0 {axes=1,0} : float32[7,5]
+       %5 = cumprod %4 {axis=0 reverse=1 inclusive=1} : float32[7,5]
+       %6 = exp %5 : float32[7,5]
+       %7 = cummax %6 {axis=1 reverse=0 inclusive=1} : float32[7,5]
+       %8 = cumsum %7 {axis=0 reverse=0 inclusive=1} : float32[7,5]
+       %9 = linear_recurrence %8, %8 {axis=0 reverse=1} : float32[7,5]
+       %10 = add %6, %9 : float32[7,5]
+       %11 = logcumsumexp %1 {axis=0 reverse=0 inclusive=0} : float16[9]
+       return %3, %5, %10, %11
+     })"},
+    // What is empty has no step that writes it, and others read it in place.
+    {"cumulative_empty", R"(graph g(%0: float32[0,3]) {
+       %1 = cumsum %0 {axis=0 reverse=0 inclusive=1} : float32[0,3]
+       %2 = exp %1 : float32[0,3]
+       return %2
+     })"},
+    {"scatter_add_empty_read", R"(graph g(%0: float32[3,0], %1: int32[2,0], %2: float32[2,0]) {
+       %3 = scatter_add %0, %1, %2 {axis=0} : float32[3,0]
+       %4 = exp %3 : float32[3,0]
+       return %4
      })"},
     {"arange", R"(graph g(%0: float32[], %1: float32[]) {
        %2 = arange %0, %1 {axis=0} : float32[21]
@@ -264,6 +302,36 @@ const Case kCases[] = {
        return %3
      })",
      5e-2},
+    {"solve", R"(graph g(%0: float64[5,5], %1: float64[5,3], %2: float32[2,4,4], %3: float32[2,4,1]) {
+       %4 = solve %0, %1 : float64[5,3]
+       %5 = transpose %0 {axes=1,0} : float64[5,5]
+       %6 = solve %5, %4 : float64[5,3]
+       %7 = exp %6 : float64[5,3]
+       %8 = solve %2, %3 : float32[2,4,1]
+       return %4, %7, %8
+     })",
+     1e-2},
+    {"solve_half", R"(graph g(%0: float16[4,4], %1: float16[4,2]) {
+       %2 = solve %0, %1 : float16[4,2]
+       return %2
+     })",
+     5e-2},
+    {"solve_empty",
+     R"(graph g(%0: float32[0,3,3], %1: float32[0,3,2], %2: float32[0,0], %3: float32[0,4], %4: float32[3,3], %5: float32[3,0]) {
+       %6 = solve %0, %1 : float32[0,3,2]
+       %7 = solve %2, %3 : float32[0,4]
+       %8 = solve %4, %5 : float32[3,0]
+       %9 = exp %8 : float32[3,0]
+       return %6, %7, %9
+     })"},
+    {"solve_singular", R"(graph g(%0: float32[2,2]) {
+       %1 = constant {bits=1,2,2,4} : float32[2,2]
+       %2 = solve %1, %0 : float32[2,2]
+       %3 = constant {bits=(0,0)} : complex64[2,2]
+       %4 = astype %0 {dtype=complex64} : complex64[2,2]
+       %5 = solve %3, %4 : complex64[2,2]
+       return %2, %5
+     })"},
     {"empty", R"(graph g(%0: float32[0,4], %1: float32[3,0]) {
        %2 = exp %0 : float32[0,4]
        %3 = sum %0 {dtype=float32 axes=0} : float32[4]
@@ -337,6 +405,7 @@ TEST_P(Graphs, AgreeInEveryWay) {
     EXPECT_EQ(kernels, c.kernels);
   }
   EXPECT_EQ(graph::difference(plain, expected, c.tolerance), "");
+  // solve copies its operands, so that their layout is nothing to the library.
   bool product =
       std::string_view(c.text).find("matmul") != std::string_view::npos || std::string_view(c.text).find("addmm") != std::string_view::npos;
   for (Memory m : tests::kMemories)

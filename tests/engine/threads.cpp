@@ -25,6 +25,10 @@ const Case kCases[] = {
     {"variance", [](const Array& x) { return var(x, 0); }},
     {"largest", [](const Array& x) { return argmax(x); }},
     {"softmax", [](const Array& x) { return softmax(x, -1); }},
+    {"cumsum", [](const Array& x) { return cumsum(x, 1); }},
+    {"cumprod", [](const Array& x) { return cumprod(1 + 1e-3 * x, 0); }},
+    {"solve", [](const Array& x) { return linalg::solve(slice(x, {0, 0}, {700, 700}), transpose(slice(x, {0, 0}, {9, 700}))); }},
+    {"many_systems", [](const Array& x) { return linalg::solve(reshape(slice(x, {0, 0}, {900, 700}), {700, 30, 30}), ones({30})); }},
     {"concatenate", [](const Array& x) { return concatenate({x, exp(x)}, 0); }},
 };
 

@@ -181,6 +181,20 @@ TEST(Errors, indexing) {
              take_along_axis(m, Array({0}), 0)),
       THROWS(ShapeError, "take_along_axis: shapes cannot be broadcast; got (2,1) and (3,1); make the axes equal or 1",
              take_along_axis(m, Array({{0}, {0}, {0}}), 1)),
+      THROWS(DtypeError, "scatter_add: indices are not integers; got float32; convert with astype first", scatter_add(m, v, m, 0)),
+      THROWS(ShapeError, "scatter_add: axis out of range; got 2 for shape (2,3); use -2 to 1", scatter_add(m, Array({0}), m, 2)),
+      THROWS(
+          ShapeError,
+          "scatter_add: updates have not the shape of the indices and of a with size 1 on the axis; got (2,3) for indices (2) and a (2,3) "
+          "along 0; reshape them to (2,1,3)",
+          scatter_add(m, Array({0, 1}), m, 0)),
+      THROWS(ShapeError, "scatter_add_axis: the arrays have different numbers of axes; got (2,3) and (1); reshape the indices",
+             scatter_add_axis(m, Array({0}), 1, 0)),
+      THROWS(ShapeError, "put_along_axis: the indices do not broadcast to the places; got (2,1) for (1,1); make their axes equal or 1",
+             put_along_axis(ones({1, 3}), Array({{0}, {0}}), 1, 1)),
+      THROWS(ShapeError, "put_along_axis: the values do not broadcast to the places; got (2,2) for (2,1); make their axes equal or 1",
+             put_along_axis(m, Array({{0}, {0}}), zeros({2, 2}), 1)),
+      THROWS(DtypeError, "put_along_axis: indices are not integers; got float32; convert with astype first", put_along_axis(v, v, 1, 0)),
       THROWS(DtypeError, "one_hot: indices are not integers; got bool; convert with astype first", one_hot(b, 2)),
   });
 }
@@ -196,6 +210,19 @@ TEST(Errors, reductions) {
       THROWS(DtypeError, "max: complex numbers have no order; got complex64; take its real() or imag() first", max(c)),
       THROWS(DtypeError, "std: does not take complex64; got complex64; take its real() or imag() first", sinter::std(c)),
       THROWS(DtypeError, "softmax: does not take complex64; got complex64; take its real() or imag() first", softmax(c)),
+  });
+}
+
+TEST(Errors, cumulative) {
+  run({
+      THROWS(ShapeError, "cumsum: axis out of range; got 2 for shape (2,3); use -2 to 1", cumsum(m, 2)),
+      THROWS(ShapeError, "cumprod: axis out of range; got 0 for shape (); a 0-d array has no axes", cumprod(s, 0)),
+      THROWS(Error, "cumsum: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             cumsum(Array())),
+      THROWS(DtypeError, "cummax: complex numbers have no order; got complex64; take its real() or imag() first", cummax(c)),
+      THROWS(DtypeError, "cummin: complex numbers have no order; got complex64; take its real() or imag() first", cummin(c)),
+      THROWS(DtypeError, "logcumsumexp: does not take complex64; got complex64; take its real() or imag() first", logcumsumexp(c)),
+      THROWS(ShapeError, "logcumsumexp: axis out of range; got -3 for shape (2,3); use -2 to 1", logcumsumexp(m, -3)),
   });
 }
 
@@ -218,6 +245,24 @@ TEST(Errors, products) {
              addmm(zeros({3}), zeros({2, 2}), zeros({2, 2}))),
       THROWS(ShapeError, "addmm: the addend does not broadcast to the product; got (2,2) and (1,2); make its axes equal or 1",
              addmm(zeros({2, 2}), zeros({1, 2}), zeros({2, 2}))),
+  });
+}
+
+TEST(Errors, linalg) {
+  run({
+      THROWS(ShapeError, "solve: the array has fewer than 2 axes; got shape (2); give a matrix", linalg::solve(v, v)),
+      THROWS(ShapeError, "solve: the matrix is not square; got shape (2,3); make the last two axes equal", linalg::solve(m, v)),
+      THROWS(ShapeError, "solve: the right side has not the rows of the matrix; got (2,2) and (3,1); use (2) or (...,2,k)",
+             linalg::solve(eye(2), zeros({3, 1}))),
+      THROWS(ShapeError, "solve: the right side has not the rows of the matrix; got (2,2) and (); use (2) or (...,2,k)",
+             linalg::solve(eye(2), s)),
+      THROWS(ShapeError, "solve: shapes cannot be broadcast; got (2) and (3); make the axes equal or 1",
+             linalg::solve(zeros({2, 1, 1}), zeros({3, 1, 1}))),
+      THROWS(DtypeError, "solve: takes numbers, not bool; got bool; convert with astype first", linalg::solve(eye(2, {}, 0, bool_), b)),
+      THROWS(Error, "solve: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             linalg::solve(eye(2), Array())),
+      THROWS(ShapeError, "inv: the matrix is not square; got shape (2,3); make the last two axes equal", linalg::inv(m)),
+      THROWS(DtypeError, "inv: takes numbers, not bool; got bool; convert with astype first", linalg::inv(eye(2, {}, 0, bool_))),
   });
 }
 

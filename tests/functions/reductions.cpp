@@ -38,4 +38,37 @@ TEST(Functions, reductions) {
   });
 }
 
+TEST(Functions, cumulative) {
+  const Samples s;
+  const auto& [m, f, v, w, t3, b, u8, i8, h, c, nan] = s;
+  run({
+      CASE("array([1, 3, 6, 10, 15, 21], dtype=int32)", cumsum(m)),
+      CASE("array([[1, 2, 3],\n       [5, 7, 9]], dtype=int32)", cumsum(m, 0)),
+      CASE("array([[6, 5, 3],\n       [15, 11, 6]], dtype=int32)", cumsum(m, -1, true)),
+      CASE("array([[0, 1, 3],\n       [0, 4, 9]], dtype=int32)", cumsum(m, 1, false, false)),
+      CASE("array([[5, 3, 0],\n       [11, 6, 0]], dtype=int32)", m.cumsum(1, true, false)),
+      CASE("array([1, 1, 2], dtype=int32)", cumsum(b)),
+      CASE("array([200, 300], dtype=uint32)", cumsum(u8)),
+      CASE("array([100, 10000], dtype=int32)", i8.cumprod()),
+      CASE("array([[1, 2, 6],\n       [4, 20, 120]], dtype=int32)", cumprod(m, 1)),
+      CASE("array([1, 1, 2], dtype=int32)", cumprod(v, 0, false, false)),
+      CASE("array([1+2j, 11+2j], dtype=complex64)", cumprod(c)),
+      CASE("array([1.5, 1.5, 1.5, 3], dtype=float32)", f.cummax()),
+      CASE("array([-2.5, -2.5, 0.5, 3], dtype=float32)", cummin(f, 0, true)),
+      CASE("array([inf, 1.5, -2.5, -2.5], dtype=float32)", f.cummin(0, false, false)),
+      CASE("array([100, -128], dtype=int8)", cummax(i8, 0, true, false)),
+      CASE("array([255, 200], dtype=uint8)", cummin(u8, 0, false, false)),
+      CASE("array([true, true, true], dtype=bool)", cummax(b)),
+      CASE("array([1, nan, nan, nan], dtype=float32)", cummax(nan)),
+      CASE("array([1.5, 1.51815, 1.82656, 3.26949], dtype=float32)", f.logcumsumexp()),
+      CASE("array([-inf, 1, 2.31326], dtype=float32)", logcumsumexp(v, 0, false, false)),
+      CASE("array([2], dtype=float32)", cumsum(Array(2.0))),
+      CASE("array([], dtype=float32)", cumprod(zeros({0}))),
+      CASE("array([[],\n       []], dtype=int32)", cumsum(zeros({2, 0}, bool_), 0)),
+  });
+  // Each element of a half is rounded once: 2048 + 1 + 1 + ... would stay 2048 in float16.
+  EXPECT_EQ(cumsum(concatenate({full({1}, 2048, float16), ones({8}, float16)})).to_vector<float>(),
+            (std::vector<float>{2048, 2048, 2050, 2052, 2052, 2052, 2054, 2056, 2056}));
+}
+
 }  // namespace

@@ -73,7 +73,7 @@ class Generator {
 
   Id step() {
     Id x = pick(3) ? recent() : any();
-    switch (pick(12)) {
+    switch (pick(13)) {
       case 0: return view(x);
       case 1: return view(x);
       case 2: return reduce(x);
@@ -81,6 +81,7 @@ class Generator {
       case 4: return gather(x);
       case 5: return join(x);
       case 6: return pick(3) == 0 ? product(x) : elementwise(x);
+      case 7: return cumulative(x);
       default: return elementwise(x);
     }
   }
@@ -189,6 +190,25 @@ class Generator {
     }
   }
 
+  // Any operation of the kind; one of two operands takes something else for the second.
+  Id cumulative(Id x) {
+    const Shape s = type(x).shape;
+    const Dtype t = type(x).dtype;
+    std::vector<Op> all;
+    for (std::size_t i = 0; i < ops::all_ops().size(); ++i)
+      if (ops::all_ops()[i].kind == OpKind::Cumulative) all.push_back(static_cast<Op>(i));
+    const Op op = all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+    if (s.empty() || (op == Op::LogCumSumExp && !is_floating(t)) || ((op == Op::CumMax || op == Op::CumMin) && is_complex(t))) return x;
+    ops::Attrs attrs{pick(static_cast<int>(s.size())), pick(2)};
+    std::vector<Id> in{x};
+    if (ops::info(op).operands == 2)
+      in.push_back(broadcast_to(like(s, t), s));
+    else
+      attrs.push_back(pick(2));
+    return g_.add({op, std::move(in), std::move(attrs), type(x)});
+  }
+  Id broadcast_to(Id x, const Shape& s) { return type(x).shape == s ? x : graph::broadcast(g_, x, s); }
+
   Id gather(Id x) {
     const Shape s = type(x).shape;
     if (s.empty() || s.product() == 0) return x;
@@ -209,7 +229,10 @@ class Generator {
       if (type(id).shape == s && id != x) {
         Id index = graph::cast(g_, id, Dtype::int32);
         if (pick(3) == 0)
-          return g_.add({Op::ScatterAdd, {x, index, graph::cast(g_, id, type(x).dtype)}, {static_cast<std::int64_t>(axis)}, type(x)});
+          return g_.add({pick(2) ? Op::ScatterAdd : Op::PutAlong,
+                         {x, index, graph::cast(g_, id, type(x).dtype)},
+                         {static_cast<std::int64_t>(axis)},
+                         type(x)});
         return g_.add({Op::TakeAlong, {x, index}, {static_cast<std::int64_t>(axis)}, type(x)});
       }
     return x;
@@ -254,7 +277,16 @@ class Generator {
     Id y = graph::transpose(g_, x, axes);
     Shape out = s;
     out[s.size() - 1] = s[s.size() - 2];
-    return g_.add({Op::Matmul, {x, y}, {}, {type(x).dtype, out}});
+    const Id p = g_.add({Op::Matmul, {x, y}, {}, {type(x).dtype, out}});
+    const Dtype t = type(x).dtype;
+    if (pick(3) || (!is_floating(t) && !is_complex(t))) return p;
+    // Of a matrix that has an inverse: x x^T + 1.
+    const Id zero = graph::constant(g_, Dtype::int32, 0), one = graph::constant(g_, Dtype::int32, 1);
+    const auto walk = [&](std::size_t from_last) {
+      return g_.add({Op::Arange, {zero, one}, {static_cast<std::int64_t>(s.size() - from_last)}, {Dtype::int32, out}});
+    };
+    const Id unit = graph::cast(g_, graph::elementwise(g_, Op::Equal, {walk(1), walk(2)}), t);
+    return g_.add({Op::Solve, {graph::elementwise(g_, Op::Add, {p, unit}), x}, {}, type(x)});
   }
 
   std::mt19937 random_;
@@ -267,7 +299,7 @@ class Generator {
 bool is_rounded(const Graph& g) {
   for (Id id = 0; id < g.size(); ++id) {
     Op op = g[id].op;
-    if (op == Op::Matmul || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
+    if (ops::info(op).kind == OpKind::Call || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
   }
   return false;
 }

@@ -79,7 +79,29 @@ const std::vector<Pair>& pairs() {
          auto along = [&a](int axis) {
            return grad([i = a[1], axis](const Array& x) { return sum(square(take_along_axis(x, i, axis))); })(a[0]);
          };
-         return Arrays{along(0), along(1)};
+         return Arrays{along(0), along(1), scatter_add_axis(a[0], a[1], a[0] + 1, 0), scatter_add_axis(a[0], a[1], a[0] + 1, 1)};
+       }},
+      {"put_along_axis", [](A a) { return Arrays{put_along_axis(a[0], a[1], a[0] + 1, 0), put_along_axis(a[0], a[1], a[0] + 1, 1)}; }},
+      {"cumulative",
+       [](A a) {
+         Arrays r;
+         for (int axis : {0, 1})
+           for (bool reverse : {false, true})
+             for (bool inclusive : {false, true}) {
+               r.push_back(cumsum(a[0], axis, reverse, inclusive));
+               r.push_back(cumprod(a[0], axis, reverse, inclusive));
+               r.push_back(cummax(a[0], axis, reverse, inclusive));
+               r.push_back(cummin(a[0], axis, reverse, inclusive));
+               r.push_back(logcumsumexp(a[0], axis, reverse, inclusive));
+             }
+         return r;
+       }},
+      {"linear_recurrence",
+       [](A a) {
+         const auto slope = [&](int axis, bool reverse) {
+           return grad([=](const Array& x) { return sum(square(cumprod(x, axis, reverse))); })(a[0]);
+         };
+         return Arrays{slope(0, false), slope(0, true), slope(1, false), slope(1, true)};
        }},
       {"arange",
        [](A a) {

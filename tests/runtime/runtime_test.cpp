@@ -1,5 +1,6 @@
 // The allocator, the thread pool and the workers; lazy values under threads.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <atomic>
 #include <cstring>
@@ -77,6 +78,26 @@ TEST(Pool, EveryIterationOnceWhateverTheGrain) {
       });
       for (auto& s : seen) EXPECT_EQ(s, 1);
     }
+}
+
+// Every iteration once, and a library that asks how many threads it may use hears one.
+TEST(Pool, LibrariesRunOnOneThread) {
+  const int before = omp_get_max_threads();
+  for (int threads : {1, 3})
+    for (std::int64_t n : {0, 1, 2, 7, 1000})
+      for (std::int64_t grain : {1, 3, 5000}) {
+        omp_set_num_threads(threads);
+        std::vector<std::atomic<int>> seen(static_cast<std::size_t>(n));
+        std::atomic<int> several{0};
+        runtime::parallel_for_libraries(n, grain, [&](std::int64_t begin, std::int64_t end) {
+          several += !omp_in_parallel() && omp_get_max_threads() != 1;
+          for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
+        });
+        for (auto& s : seen) EXPECT_EQ(s, 1);
+        EXPECT_EQ(several, 0);
+        EXPECT_EQ(omp_get_max_threads(), threads);
+      }
+  omp_set_num_threads(before);
 }
 
 TEST(Workers, RunAllOnTheirOwnStackAndPassExceptionsOn) {

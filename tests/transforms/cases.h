@@ -55,11 +55,32 @@ inline const GraphCase kGraphCases[] = {
     {"scatter_add_inner", R"(graph g(%0: float64[3,4], %1: uint8[3,2], %2: float64[3,2]) { %3 = scatter_add %0, %1,
        %2 {axis=1} : float64[3,4]
        %4 = exp %3 : float64[3,4] return %4 })"},
+    {"put_along", R"(graph g(%0: float64[3,4], %1: int32[5,4], %2: float64[5,4]) {
+       %3 = put_along_axis %0, %1, %2 {axis=0} : float64[3,4] %4 = exp %3 : float64[3,4] return %4 })"},
+    {"put_along_inner", R"(graph g(%0: float64[3,4], %1: uint8[3,2], %2: float64[3,2]) {
+       %3 = put_along_axis %0, %1, %2 {axis=1} : float64[3,4] %4 = exp %3 : float64[3,4] return %4 })"},
     {"sum", R"(graph g(%0: float64[2,3,4]) { %1 = sum %0 {dtype=float64 axes=0,2} : float64[3] %2 = exp %1 : float64[3]
        %3 = sum %0 {dtype=float64 axes=0,1,2} : float64[] %4 = sum %0 {dtype=float64 axes=1} : float64[2,4] return %2, %3, %4 })"},
     {"prod", R"(graph g(%0: float64[2,3,5]) { %1 = prod %0 {dtype=float64 axes=2} : float64[2,3] %2 = prod
        %0 {dtype=float64 axes=0,2} : float64[3]
        %3 = prod %0 {dtype=float64 axes=1} : float64[2,5] return %1, %2, %3 })"},
+    {"cumsum", R"(graph g(%0: float64[2,3,4]) { %1 = cumsum %0 {axis=0 reverse=0 inclusive=1} : float64[2,3,4] %2 = exp %1 : float64[2,3,4]
+       %3 = cumsum %0 {axis=1 reverse=1 inclusive=0} : float64[2,3,4] %4 = cumsum %0 {axis=2 reverse=0 inclusive=0} : float64[2,3,4]
+       return %2, %3, %4 })"},
+    {"cumprod", R"(graph g(%0: float64[2,3,4]) { %1 = cumprod %0 {axis=2 reverse=0 inclusive=1} : float64[2,3,4]
+       %2 = cumprod %0 {axis=2 reverse=1 inclusive=0} : float64[2,3,4] %3 = cumprod %0 {axis=1 reverse=1 inclusive=1} : float64[2,3,4]
+       %4 = cumprod %0 {axis=0 reverse=0 inclusive=0} : float64[2,3,4] return %1, %2, %3, %4 })"},
+    {"cumprod_one", R"(graph g(%0: float64[1,2]) { %1 = cumprod %0 {axis=0 reverse=0 inclusive=0} : float64[1,2]
+       %2 = cumprod %0 {axis=0 reverse=0 inclusive=1} : float64[1,2] return %1, %2 })"},
+    {"cummax_cummin", R"(graph g(%0: float64[3,7]) { %1 = cummax %0 {axis=1 reverse=0 inclusive=1} : float64[3,7]
+       %2 = exp %1 : float64[3,7] %3 = cummin %0 {axis=1 reverse=1 inclusive=1} : float64[3,7] %4 = exp %3 : float64[3,7]
+       %5 = cummin %0 {axis=0 reverse=0 inclusive=0} : float64[3,7] %6 = arctan %5 : float64[3,7]
+       %7 = cummax %0 {axis=1 reverse=1 inclusive=0} : float64[3,7] %8 = arctan %7 : float64[3,7] return %2, %4, %6, %8 })"},
+    {"logcumsumexp", R"(graph g(%0: float64[3,5]) { %1 = logcumsumexp %0 {axis=1 reverse=0 inclusive=1} : float64[3,5]
+       %2 = square %1 : float64[3,5] %3 = logcumsumexp %0 {axis=0 reverse=1 inclusive=0} : float64[3,5] %4 = arctan %3 : float64[3,5]
+       return %2, %4 })"},
+    {"linear_recurrence", R"(graph g(%0: float64[3,5], %1: float64[3,5]) { %2 = linear_recurrence %0, %1 {axis=1 reverse=0} : float64[3,5]
+       %3 = linear_recurrence %0, %1 {axis=0 reverse=1} : float64[3,5] return %2, %3 })"},
     {"max_min", R"(graph g(%0: float64[3,5]) { %1 = max %0 {dtype=float64 axes=1} : float64[3] %2 = min
        %0 {dtype=float64 axes=0,1} : float64[]
        %3 = exp %1 : float64[3] return %3, %2 })"},
@@ -75,6 +96,12 @@ inline const GraphCase kGraphCases[] = {
     {"addmm", R"(graph g(%0: float64[3,2], %1: float64[3,4], %2: float64[4,2]) { %3 = addmm %0, %1, %2 : float64[3,2] %4 = tanh
        %3 : float64[3,2]
        return %4 })"},
+    // Random numbers with 6 more on the diagonal: far from singular.
+    {"solve", R"(graph g(%0: float64[3,3], %1: float64[3,2]) { %2 = constant {bits=6,0,0,0,6,0,0,0,6} : float64[3,3]
+       %3 = add %0, %2 : float64[3,3] %4 = solve %3, %1 : float64[3,2] %5 = tanh %4 : float64[3,2] return %5 })"},
+    {"solve_batch", R"(graph g(%0: float64[2,2,2], %1: float64[2,2,1]) { %2 = constant {bits=6,1,0,-6} : float64[2,2]
+       %3 = broadcast_to %2 {shape=2,2,2} : float64[2,2,2] %4 = add %0, %3 : float64[2,2,2] %5 = solve %4, %1 : float64[2,2,1]
+       return %5, %4 })"},
     {"scalars", R"(graph g(%0: float64[], %1: float64[3], %2: float64[]) { %3 = multiply %0, %1 : float64[3] %4 = multiply %0,
        %2 : float64[]
        %5 = fma %1, %2, %0 : float64[3] return %3, %4, %5 })"},
@@ -132,7 +159,10 @@ inline const GraphCase kGraphCases[] = {
        %3 = get %2 {index=0} : float64[3] return %3 })"},
     {"barrier", "graph g(%0: float64[3], %1: float64[3]) { %2 = barrier %0, %1 : float64[3] %3 = exp %2 : float64[3] return %3 }"},
     {"empty", R"(graph g(%0: float64[0,3]) { %1 = exp %0 : float64[0,3] %2 = sum %1 {dtype=float64 axes=0} : float64[3]
-       %3 = prod %0 {dtype=float64 axes=0} : float64[3] return %1, %2, %3 })"},
+       %3 = prod %0 {dtype=float64 axes=0} : float64[3] %4 = cumprod %0 {axis=0 reverse=0 inclusive=1} : float64[0,3]
+       %5 = cummax %0 {axis=1 reverse=1 inclusive=0} : float64[0,3] %6 = logcumsumexp %5 {axis=0 reverse=0 inclusive=1} : float64[0,3]
+       %7 = linear_recurrence %4, %5 {axis=1 reverse=0} : float64[0,3] %8 = cumsum %7 {axis=0 reverse=0 inclusive=0} : float64[0,3]
+       return %1, %2, %3, %6, %8 })"},
 };
 
 }  // namespace sinter::tests

@@ -13,11 +13,20 @@ namespace {
 
 using kernel::CallDesc;
 
+class Product : public Routine {
+ public:
+  const char* name() const final { return "product"; }
+  void run(std::span<void* const> memory) const final { multiply(memory[0], memory[1], memory[2]); }
+
+ private:
+  virtual void multiply(const void* x, const void* y, void* out) const = 0;
+};
+
 // A product over nothing is zero; the libraries are not asked.
 class Zero final : public Product {
  public:
   explicit Zero(std::size_t bytes) : bytes_(bytes) {}
-  void run(const void*, const void*, void* out) const override { std::memset(out, 0, bytes_); }
+  void multiply(const void*, const void*, void* out) const override { std::memset(out, 0, bytes_); }
 
  private:
   std::size_t bytes_;
@@ -26,7 +35,7 @@ class Zero final : public Product {
 class Blas final : public Product {
  public:
   explicit Blas(const CallDesc& d) : d_(d) {}
-  void run(const void* x, const void* y, void* out) const override {
+  void multiply(const void* x, const void* y, void* out) const override {
     runtime::with_pool([&] {
       for (std::int64_t b = 0; b < d_.batch; ++b)
         cblas_dgemm(CblasRowMajor, transposed(d_.x), transposed(d_.y), narrow(d_.m), narrow(d_.n), narrow(d_.k), 1.0,
@@ -64,7 +73,7 @@ class OneDnn final : public Product {
     scratchpad_ = pd.scratchpad_desc();
     primitive_ = dnnl::matmul(pd);
   }
-  void run(const void* x, const void* y, void* out) const override {
+  void multiply(const void* x, const void* y, void* out) const override {
     runtime::with_pool([&] {
       dnnl::stream stream(cpu_engine());
       dnnl::memory a(x_, cpu_engine(), const_cast<void*>(x)), b(y_, cpu_engine(), const_cast<void*>(y)), c(out_, cpu_engine(), out);
@@ -83,7 +92,7 @@ class OneDnn final : public Product {
 
 bool has_product(Dtype t) { return t == Dtype::float32 || t == Dtype::float64 || (t == Dtype::bfloat16 && host_target().avx512); }
 
-std::shared_ptr<const Product> make_product(const CallDesc& d) {
+std::shared_ptr<const Routine> make_product(const CallDesc& d) {
   if (d.k == 0 || d.m * d.n * d.batch == 0) return std::make_shared<Zero>(static_cast<std::size_t>(d.batch * d.m * d.n * size_of(d.dtype)));
   if (d.dtype == Dtype::float64) return std::make_shared<Blas>(d);
   try {

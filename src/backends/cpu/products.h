@@ -1,20 +1,27 @@
-// Library products on the CPU: oneDNN (float32; bfloat16 with AVX-512) and OpenBLAS (float64), behind one file. Layer: backends.
+// Library calls on the CPU: products by oneDNN (float32; bfloat16 with AVX-512) and OpenBLAS (float64), linear systems by the LAPACK that
+// OpenBLAS holds. Layer: backends.
 #pragma once
 #include <memory>
+#include <span>
 
 #include "kernel/call.h"
 
 namespace sinter::backends {
 
-/// A product that is ready to run; making it is what costs (oneDNN generates code), so plans keep it.
-class Product {
+/// A library's routine that is ready to run on memory; making it is what costs (oneDNN generates code), so plans keep it.
+class Routine {
  public:
-  virtual ~Product() = default;
-  virtual void run(const void* x, const void* y, void* out) const = 0;
+  virtual ~Routine() = default;
+  virtual const char* name() const = 0;
+  virtual void run(std::span<void* const> memory) const = 0;
 };
 
 /// Whether a library serves this dtype on this processor.
 bool has_product(Dtype t);
-std::shared_ptr<const Product> make_product(const kernel::CallDesc& desc);
+/// On memory of x, y and the result.
+std::shared_ptr<const Routine> make_product(const kernel::CallDesc& desc);
+/// On memory of the matrices, row-major, which are overwritten; the right sides, column after column, which are overwritten; n int32 a
+/// matrix; and the result, row-major.
+std::shared_ptr<const Routine> make_solve(const kernel::SolveDesc& desc);
 
 }  // namespace sinter::backends

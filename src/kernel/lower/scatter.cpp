@@ -1,5 +1,5 @@
-// ScatterAdd: lanes and tasks over the axes that indices do not move along; along the axis one update after the other, so that the order
-// of a sum is that of the updates, whatever the number of threads. Layer: kernel.
+// ScatterAdd and PutAlong: lanes and tasks over the axes that indices do not move along; along the axis one update after the other, so that
+// the order of a sum is that of the updates, and the last one stays, whatever the number of threads. Layer: kernel.
 #include "kernel/lower/nest.h"
 
 namespace sinter::kernel {
@@ -84,7 +84,7 @@ Lowered lower_scatter(const graph::Graph& g, Id id, LayoutOf layout_of) {
 
   const Ref zero = b.index(0), extent = nest.arg(b, lanes.extent), block = nest.arg(b, kColumns), tasks = nest.arg(b, rows * blocks);
   const Ref updates_arg = nest.arg(b, count), size_arg = nest.arg(b, size), last = nest.arg(b, size - 1), stride_arg = nest.arg(b, stride);
-  const Ref drop = b.constant(n.type.dtype, nothing(n.type.dtype));
+  const Ref drop = n.op == Op::PutAlong ? kNone : b.constant(n.type.dtype, nothing(n.type.dtype));
   const Ref task = b.loop(LoopKind::Parallel, zero, tasks);
   if (!kept.empty()) {
     const Ref parts = nest.arg(b, blocks);
@@ -100,8 +100,10 @@ Lowered lower_scatter(const graph::Graph& g, Id id, LayoutOf layout_of) {
   const Ref at = position(b, index, g[indices].type.dtype, size_arg, last, inside);
   const Ref place = b.compute(Op::Add, i64, nest.index(b, to), b.compute(Op::Multiply, i64, at, stride_arg));
   const Ref update = literal_update ? update_scalar : b.load(update_buffer, nest.index(b, update_walk));
-  const Ref added = b.compute(Op::Where, n.type.dtype, inside, update, drop);
-  b.store(result_buffer, place, b.compute(Op::Add, n.type.dtype, b.load(result_buffer, place), added));
+  const Ref old = b.load(result_buffer, place);
+  const Ref value = n.op == Op::PutAlong ? b.compute(Op::Where, n.type.dtype, inside, update, old)
+                                         : b.compute(Op::Add, n.type.dtype, old, b.compute(Op::Where, n.type.dtype, inside, update, drop));
+  b.store(result_buffer, place, value);
   b.end();
   if (!kept.empty()) b.end();
   b.end();

@@ -4,11 +4,8 @@
 #include "transforms/rules/products.h"
 
 namespace sinter::transforms {
-namespace {
 
 Sym adjoint(const Sym& x) { return conj(move_axis(x, x.rank() - 1, x.rank() - 2)); }
-
-}  // namespace
 
 void vjp_product(const Call& c, const Sym& g, std::size_t first, Cotangents& to) {
   if (to.wanted(first)) to.add(first, matmul(g, adjoint(c.in(first + 1))));

@@ -4,6 +4,8 @@
 
 namespace sinter::transforms {
 
+/// The conjugate transpose of the last two axes.
+Sym adjoint(const Sym& x);
 /// Cotangents of operands `first` and `first + 1`, whose product has the cotangent g.
 void vjp_product(const Call& c, const Sym& g, std::size_t first, Cotangents& to);
 /// The tangent of the product of operands `first` and `first + 1`.

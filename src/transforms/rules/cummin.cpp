@@ -1,0 +1,10 @@
+// CumMin: the first of the least elements so far has the derivative. Layer: transforms.
+#include "transforms/rules/cumulative.h"
+
+namespace sinter::transforms::rules {
+
+void CumMin::vjp(const Call& c, const Sym& g, Cotangents& to) { vjp_record(c, g, to); }
+Sym CumMin::jvp(const Call& c, std::span<const Sym> t) { return jvp_record(c, t[0]); }
+Sym CumMin::batch(const BatchCall& c) { return batch_cumulative(c); }
+
+}  // namespace sinter::transforms::rules
