@@ -130,7 +130,7 @@ namespace sinter::ops::math {
     yield f"inline constexpr Table kLogInverse = {table(inverses)};\n"
     yield f"inline constexpr Table kLogStart = {table(logs)};\n"
     yield f"""// log(1 + r) = r + r^2 Q(r) on [-1/32, 1/16]
-inline constexpr std::initializer_list<double> kLogQ = {table(q)};
+inline constexpr float kLogQ[] = {table(q)};
 """
     for name, function, scale, shift, limit, count, first in (
         ("Tanh", math.tanh, 1, 21, 9.2, 6, [0.0]),

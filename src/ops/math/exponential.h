@@ -103,7 +103,9 @@ inline Val log_single(const Val& x) {
   const Val m = emit(Prim::mantissa, x.dtype, {x}), e = emit(Prim::exponent, x.dtype, {x});
   const Val interval = word_of(m) >> 19;
   const Val r = fma(m, lookup(interval, kLogInverse), literal(x, -1));
-  const Val rest = lookup(interval, kLogStart) + fma(r * r, polynomial(r, kLogQ, {}), r);
+  const Val square = r * r;
+  const Val q = fma(square, fma(kLogQ[3], r, literal(r, kLogQ[2])), fma(kLogQ[1], r, literal(r, kLogQ[0])));
+  const Val rest = lookup(interval, kLogStart) + fma(square, q, r);
   return fma(e, 0.69314718055994530942, rest);
 }
 

@@ -24,7 +24,7 @@ inline constexpr Table kLogStart = {0,
                                     -0.0481356159,
                                     0};
 // log(1 + r) = r + r^2 Q(r) on [-1/32, 1/16]
-inline constexpr std::initializer_list<double> kLogQ = {-0.5, 0.33334434, -0.250074625, 0.188676044};
+inline constexpr float kLogQ[] = {-0.5, 0.33334434, -0.250074625, 0.188676044};
 
 inline constexpr Table kTanhCoefficients[] = {
     {0.280524462, 0.113862403, 0.0435008705, 0.0162035115, 0.00364145171, 0.000493237283, 6.67575805e-05, 9.05853722e-06, 4.5101234e-07,
