@@ -92,11 +92,11 @@ def piece(f, low, high, count, first):
     return [c, start, *rounded_fit(target, points, 1, count, [1 / v for v in values], first if low == 0 else ())]
 
 
-def pieces(f, scale, shift, limit, count, first=()):
-    """The 16 pieces by the index (bits of 1 + scale * a) >> shift; those beyond the limit are 0."""
+def pieces(f, origin, shift, limit, count, first=()):
+    """The 16 pieces by the index (bits of |x| + origin) >> shift; those beyond the limit are 0."""
     table = [[0.0] * (count + 2) for _ in range(16)]
-    for word in range(0x3F800000, 0x7F800000, 1 << shift):
-        low, high = ((struct.unpack("f", struct.pack("I", w))[0] - 1) / scale for w in (word, word + (1 << shift)))
+    for word in range(struct.unpack("I", struct.pack("f", origin))[0], 0x7F800000, 1 << shift):
+        low, high = (struct.unpack("f", struct.pack("I", w))[0] - origin for w in (word, word + (1 << shift)))
         if low >= limit:
             return table
         table[word >> shift & 15] = piece(f, low, high, count, first)
@@ -132,14 +132,14 @@ namespace sinter::ops::math {
     yield f"""// log(1 + r) = r + r^2 Q(r) on [-1/32, 1/16]
 inline constexpr float kLogQ[] = {table(q)};
 """
-    for name, function, scale, shift, limit, count, first in (
+    for name, function, origin, shift, limit, count, first in (
         ("Tanh", math.tanh, 1, 21, 9.2, 6, [0.0]),
-        ("Erf", math.erf, 0.75, 20, 3.95, 5, []),
+        ("Erf", math.erf, 1.5, 20, 3.95, 5, []),
     ):
-        rows = list(zip(*pieces(function, scale, shift, limit, count, first)))
+        rows = list(zip(*pieces(function, origin, shift, limit, count, first)))
         yield f"""
 inline constexpr Table k{name}Coefficients[] = {{{", ".join(table(r) for r in rows[2:])}}};
-inline constexpr Pieces k{name} = {{{scale}, {limit}, {shift}, {table(rows[0])}, {table(rows[1])}, k{name}Coefficients}};
+inline constexpr Pieces k{name} = {{{origin}, {limit}, {shift}, {table(rows[0])}, {table(rows[1])}, k{name}Coefficients}};
 """
     yield "\n}  // namespace sinter::ops::math\n"
 
