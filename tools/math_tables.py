@@ -77,14 +77,14 @@ def nodes(low, high):
     return [(low + high) / 2 - (high - low) / 2 * math.cos(math.pi * (i + 0.5) / POINTS) for i in range(POINTS)]
 
 
-def centre(f, middle):
-    """The float32 near the middle for which f is closest to a float32."""
-    return min(singles_near(middle, 4000), key=lambda c: abs(f(c) - single(f(c))))
+def exact_near(f, x, condition=lambda c: True):
+    """Of the float32 numbers c near x that satisfy a condition, that for which f(c) is closest to a float32."""
+    return min(filter(condition, singles_near(x, 4000)), key=lambda c: abs(f(c) - single(f(c))))
 
 
 def piece(f, low, high, count, first):
-    """[c, f(c), p0, p1, ...] on [low, high]; from 0 on it is f - |x| that P gives, and p0 may be given."""
-    c = centre(f, (low + high) / 2) if low > 0 else 0.0
+    """[c, f(c), p0, p1, ...] on [low, high]. In the first one f = |x| + |x| P, and p0 may be given; f(c) > h tells the others from it."""
+    c = exact_near(f, (low + high) / 2, lambda c: high - c < f(c)) if low > 0 else 0.0
     start = single(f(c))
     points = [a - c for a in nodes(low, high)]
     values = [f(c + h) for h in points]
@@ -106,7 +106,7 @@ def log_tables():
     inverses = []
     for i in range(16):
         low, high = ((1 + k / 16) / (2 if i >= 8 else 1) for k in (i, i + 1))
-        inverses.append(1.0 if i in (0, 15) else centre(math.log, 2 / (low + high)))
+        inverses.append(1.0 if i in (0, 15) else exact_near(math.log, 2 / (low + high)))
     points = nodes(-1 / 32, 1 / 16)
     values = [math.log1p(r) for r in points]
     q = rounded_fit([v - r for v, r in zip(values, points)], points, 2, 4, [1 / abs(v) for v in values])
