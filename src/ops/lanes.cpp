@@ -123,6 +123,23 @@ T scale(T a, T b) {
   return std::ldexp(a, static_cast<int>(b));
 }
 
+// x = m 2^e, 3/4 <= m < 3/2.
+struct Parts {
+  float exponent, mantissa;
+};
+Parts parts_of(float x) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (x == 0) return {-kInfinity, std::copysign(1.0F, x)};
+  if (x == kInfinity) return {kInfinity, 1};
+  if (!(x > 0)) {
+    const float nan = x < 0 ? -std::numeric_limits<float>::quiet_NaN() : x;
+    return {nan, nan};
+  }
+  int e = 0;
+  const float m = std::frexp(x, &e);
+  return m < 0.75F ? Parts{static_cast<float>(e - 1), 2 * m} : Parts{static_cast<float>(e), m};
+}
+
 }  // namespace
 
 Val Lanes::make(Dtype dtype, std::size_t size) {
@@ -152,6 +169,11 @@ Val Lanes::emit(Prim prim, Dtype result, std::span<const Val> operands) {
   for (const Val& v : operands) size = std::max(size, slots_[v.id].size);
   const Val made = make(result, size);
   Word* const out = words_.data() + slots_[made.id].start;
+  if (prim == Prim::lookup) {
+    const Word* const index = words_.data() + slots_[operands[0].id].start;
+    for (std::size_t i = 0; i < size; ++i) out[i] = bits(operands[1 + index[i] % 16], 0);
+    return made;
+  }
   const Word* in[3] = {};
   std::size_t step[3] = {};
   for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -240,6 +262,8 @@ Val Lanes::emit(Prim prim, Dtype result, std::span<const Val> operands) {
     }
     if constexpr (std::is_same_v<T, float>) {
       if (prim == Prim::f16_bits) return each1(tag, half_of);
+      if (prim == Prim::exponent) return each1(tag, [](float x) { return parts_of(x).exponent; });
+      if (prim == Prim::mantissa) return each1(tag, [](float x) { return parts_of(x).mantissa; });
     }
     if constexpr (std::is_same_v<T, std::uint16_t>) {
       if (prim == Prim::f16_value) return each1(tag, value_of_half);

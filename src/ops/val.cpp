@@ -32,4 +32,11 @@ Val operator-(const Val& a) { return is_floating(a.dtype) ? emit(Prim::neg, a.dt
 
 Val select(const Val& condition, const Val& a, const Val& b) { return emit(Prim::select, a.dtype, {condition, a, b}); }
 
+Val lookup(const Val& index, const Table& table) {
+  std::array<Val, 17> operands;
+  operands[0] = index;
+  for (std::size_t i = 0; i < table.size(); ++i) operands[i + 1] = literal(index, Dtype::float32, table[i]);
+  return index.machine->emit(Prim::lookup, Dtype::float32, operands);
+}
+
 }  // namespace sinter::ops

@@ -7,6 +7,7 @@
 // Machine dtypes are bool, the eight integers, float32 and float64. float16 and bfloat16 exist in memory only: expand.h computes
 // them in float32 and rounds after each operation; complex64 is a pair of float32 Vals.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -110,6 +111,9 @@ template <Literal T>
 Val select(const Val& c, T a, const Val& b) {
   return select(c, literal(b, static_cast<double>(a)), b);
 }
+/// What a table holds at index mod 16, in every lane at once; the index is a uint32.
+using Table = std::array<float, 16>;
+Val lookup(const Val& index, const Table& table);
 inline Val bitcast(const Val& a, Dtype t) { return a.dtype == t ? a : emit(Prim::bitcast, t, {a}); }
 inline Val convert(const Val& a, Dtype t) { return a.dtype == t ? a : emit(Prim::convert, t, {a}); }
 

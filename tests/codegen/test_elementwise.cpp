@@ -1,5 +1,6 @@
 // Elementwise kernels of every dtype, operation and length against the interpreter.
 #include <cfenv>
+#include <cstring>
 
 #include "codegen/kernels.h"
 
@@ -50,6 +51,22 @@ TEST(Elementwise, EveryCast) {
     b.end();
     b.kernel.name = str("cast_", static_cast<Dtype>(from));
     check_lengths(b.kernel, {5, 16, 67});
+  }
+}
+
+// Functions that take numbers apart and look up tables, over all exponents and both signs.
+TEST(Elementwise, EveryExponent) {
+  std::vector<std::uint32_t> words;
+  for (std::uint32_t top = 0; top < 512; ++top)
+    for (std::uint32_t low : {0x0U, 0x1U, 0x2aaaaaU, 0x3fffffU, 0x400000U, 0x7fffffU}) words.push_back(top << 23 | low);
+  Launch l;
+  l.buffers.emplace_back(words.size() * 4);
+  std::memcpy(l.buffers[0].data(), words.data(), words.size() * 4);
+  l.integers = {static_cast<std::int64_t>(words.size())};
+  for (Op op : {Op::Log, Op::Tanh, Op::Erf, Op::Exp}) {
+    l.buffers.resize(1);
+    l.buffers.emplace_back(words.size() * 4);
+    check_kernel(elementwise({float32}, [&](Builder& b, auto& in) { return b.compute(op, float32, in[0]); }), l, str(ops::info(op).name));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "lanes_run.h"
+#include "ops/math/tables.h"
 
 namespace sinter::ops {
 namespace {
@@ -54,6 +55,31 @@ TEST(Accuracy, SinCosTanNextToMultiplesOfHalfPi) {
       for (std::size_t i = 0; i < x.size(); ++i) {
         EXPECT_LE(ulp(t, got[i], c.reference(x[i])), t == Dtype::float32 ? 1.5 : 2) << c.function << ' ' << t << " at " << x[i];
       }
+    }
+  }
+}
+
+// Functions by pieces where one piece meets the next, and at the limit beyond which they are 1.
+TEST(Accuracy, NextToTheBordersOfPieces) {
+  const struct {
+    const char* function;
+    const math::Pieces& pieces;
+    Real (*reference)(Real);
+  } cases[] = {{"tanh", math::kTanh, std::tanh}, {"erf", math::kErf, std::erf}};
+  for (const auto& c : cases) {
+    std::vector<double> borders{c.pieces.limit};
+    for (std::uint64_t t = float_bits(Dtype::float32, c.pieces.origin); borders.back() <= c.pieces.limit; t += 1U << c.pieces.shift)
+      borders.push_back(float_value(Dtype::float32, t) - c.pieces.origin);
+    std::vector<double> x;
+    for (const double border : borders) {
+      const auto word = static_cast<std::int64_t>(float_bits(Dtype::float32, border));
+      for (std::int64_t w = std::max<std::int64_t>(word - 64, 0); w < word + 64; ++w)
+        x.push_back(float_value(Dtype::float32, static_cast<std::uint64_t>(w)));
+    }
+    const auto got = run(op_of(c.function), Dtype::float32, {x});
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_LE(ulp(Dtype::float32, got[i], c.reference(x[i])), 1) << c.function << " at " << x[i];
+      EXPECT_LE(got[i], 1) << c.function << " at " << x[i];
     }
   }
 }

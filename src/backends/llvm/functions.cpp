@@ -12,6 +12,7 @@ void describe(llvm::Function& f, const Target& target) {
   f.addFnAttr("prefer-vector-width", "512");
   f.addFnAttr("min-legal-vector-width", "512");
   f.addFnAttr("no-jump-tables", "true");  // they would need relocations
+  f.addFnAttr("frame-pointer", "all");    // without one, spilled vectors are not aligned: each would cross a cache line
   f.addFnAttr(llvm::Attribute::NoUnwind);
 }
 

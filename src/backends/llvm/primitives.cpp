@@ -11,6 +11,7 @@ using ops::Prim;
 namespace {
 
 using Builder = llvm::IRBuilderBase;
+constexpr int kCurrentRounding = 4;  // operand of AVX-512 instructions
 
 bool is_float(Dtype t) { return t == float32 || t == float64; }
 
@@ -64,6 +65,18 @@ Value* scale_by_factors(Builder& b, Value* a, Value* n) {
   return a;
 }
 
+// A vector with the lanes of v, and then again, as many as an instruction takes: repeated lanes raise no exception of their own.
+Value* fill(Builder& b, Value* v, int lanes) {
+  if (!v->getType()->isVectorTy()) return b.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+  llvm::SmallVector<int, 16> mask;
+  for (int i = 0; i < lanes; ++i) mask.push_back(i % lane_count(v));
+  return lane_count(v) == lanes ? v : b.CreateShuffleVector(v, mask);
+}
+Value* unfill(Builder& b, Value* v, const Value* like) {
+  if (!like->getType()->isVectorTy()) return b.CreateExtractElement(v, std::uint64_t{0});
+  return lane_count(like) == lane_count(v) ? v : lanes_of(b, v, 0, lane_count(like));
+}
+
 // vscalef on whole registers: a * 2^floor(n), rounded once, denormals included.
 Value* scale_avx512(Builder& b, Dtype t, Value* a, Value* n) {
   const int lanes = lane_count(a);
@@ -72,23 +85,68 @@ Value* scale_avx512(Builder& b, Dtype t, Value* a, Value* n) {
     return join(b, scale_avx512(b, t, lanes_of(b, a, 0, lanes / 2), lanes_of(b, n, 0, lanes / 2)),
                 scale_avx512(b, t, lanes_of(b, a, lanes / 2, lanes / 2), lanes_of(b, n, lanes / 2, lanes / 2)));
   }
-  Value* rounding = b.getInt32(4);  // the current mode
-  if (!a->getType()->isVectorTy()) {
-    llvm::Type* type = llvm::FixedVectorType::get(a->getType(), t == float32 ? 4 : 2);
-    Value* first = b.CreateInsertElement(llvm::PoisonValue::get(type), a, std::uint64_t{0});
-    Value* second = b.CreateInsertElement(llvm::PoisonValue::get(type), n, std::uint64_t{0});
-    auto id = t == float32 ? llvm::Intrinsic::x86_avx512_mask_scalef_ss : llvm::Intrinsic::x86_avx512_mask_scalef_sd;
-    Value* r = b.CreateIntrinsic(id, {}, {first, second, llvm::Constant::getNullValue(type), b.getInt8(1), rounding});
-    return b.CreateExtractElement(r, std::uint64_t{0});
-  }
-  if (lanes < whole) {  // the end of a fold: repeat the lanes, so that none raises an exception of its own
-    llvm::SmallVector<int, 16> mask;
-    for (int i = 0; i < whole; ++i) mask.push_back(i % lanes);
-    return lanes_of(b, scale_avx512(b, t, b.CreateShuffleVector(a, mask), b.CreateShuffleVector(n, mask)), 0, lanes);
-  }
   auto id = t == float32 ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512 : llvm::Intrinsic::x86_avx512_mask_scalef_pd_512;
   Value* all = t == float32 ? b.getInt16(-1) : b.getInt8(-1);
-  return b.CreateIntrinsic(id, {}, {a, n, llvm::Constant::getNullValue(a->getType()), all, rounding});
+  Value* whole_a = fill(b, a, whole);
+  llvm::Value* none = llvm::Constant::getNullValue(whole_a->getType());
+  return unfill(b, b.CreateIntrinsic(id, {}, {whole_a, fill(b, n, whole), none, all, b.getInt32(kCurrentRounding)}), a);
+}
+
+// float32: x = m 2^e with 3/4 <= m < 3/2, e = exponent(x) - exponent(m) by vgetmant and vgetexp.
+Value* mantissa_avx512(Builder& b, Value* x) {
+  constexpr int kFrom34To32 = 3, kNanIfNegative = 2;
+  Value* all = fill(b, x, 16);
+  Value* m = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_getmant_ps_512, {},
+                               {all, b.getInt32(kNanIfNegative << 2 | kFrom34To32), llvm::Constant::getNullValue(all->getType()),
+                                b.getInt16(-1), b.getInt32(kCurrentRounding)});
+  return unfill(b, m, x);
+}
+Value* exponent_avx512(Builder& b, Value* x) {
+  auto floor_log2 = [&](Value* v) {
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_getexp_ps_512, {},
+                             {v, llvm::Constant::getNullValue(v->getType()), b.getInt16(-1), b.getInt32(kCurrentRounding)});
+  };
+  Value* all = fill(b, x, 16);
+  return unfill(b, b.CreateFSub(floor_log2(all), floor_log2(mantissa_avx512(b, all))), x);
+}
+
+// The same by integers, of denormals by way of x 2^23.
+Value* exponent_or_mantissa(Builder& b, Prim prim, Value* x) {
+  auto integer = [&](std::uint64_t v) { return llvm::ConstantInt::get(shaped(b.getInt32Ty(), x), v); };
+  auto single = [&](double v) { return number(b, x, float32, v); };
+  Value* a = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  Value* tiny = b.CreateFCmpOLT(a, single(0x1p-126));
+  Value* word = b.CreateBitCast(b.CreateSelect(tiny, b.CreateFMul(a, single(0x1p23)), a), integer(0)->getType());
+  Value* e = b.CreateAShr(b.CreateSub(word, integer(0x3f400000)), 23);
+  Value* nan = llvm::ConstantFP::get(x->getType(), llvm::APFloat::getQNaN(llvm::APFloat::IEEEsingle(), true));
+  Value* other = b.CreateSelect(b.CreateFCmpOLT(x, single(0)), nan, x);  // what comes of NaN and of x < 0
+  Value* valid = b.CreateFCmpOGE(x, single(0));
+  if (prim == Prim::mantissa) {
+    Value* m = b.CreateSub(word, b.CreateShl(e, 23));
+    Value* sign = b.CreateAnd(b.CreateBitCast(x, m->getType()), integer(0x80000000));
+    return b.CreateSelect(valid, b.CreateBitCast(b.CreateOr(m, sign), x->getType()), other);
+  }
+  Value* n = b.CreateFSub(b.CreateSIToFP(e, x->getType()), b.CreateSelect(tiny, single(23), single(0)));
+  n = b.CreateSelect(b.CreateFCmpOEQ(x, single(0)), single(-std::numeric_limits<double>::infinity()), n);
+  return b.CreateSelect(b.CreateAnd(valid, b.CreateFCmpOLT(a, single(std::numeric_limits<double>::infinity()))), n, other);
+}
+
+// By a permutation of registers that hold the table.
+Value* lookup(Builder& b, const Target& target, llvm::ArrayRef<Value*> v) {
+  llvm::SmallVector<llvm::Constant*, 16> table;
+  for (Value* entry : v.drop_front()) {
+    auto* c = llvm::cast<llvm::Constant>(entry);
+    table.push_back(c->getType()->isVectorTy() ? c->getSplatValue() : c);
+  }
+  auto registers = [&](std::size_t first, std::size_t count) {
+    return llvm::ConstantVector::get(llvm::ArrayRef(table).slice(first, count));
+  };
+  Value* index = fill(b, v[0], target.lanes);
+  if (target.avx512) return unfill(b, b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {registers(0, 16), index}), v[0]);
+  Value* low = b.CreateIntrinsic(llvm::Intrinsic::x86_avx2_permps, {}, {registers(0, 8), index});
+  Value* high = b.CreateIntrinsic(llvm::Intrinsic::x86_avx2_permps, {}, {registers(8, 8), index});
+  Value* upper = b.CreateICmpSLT(b.CreateShl(index, 28), llvm::Constant::getNullValue(index->getType()));  // bit 3
+  return unfill(b, b.CreateSelect(upper, high, low), v[0]);
 }
 
 Value* convert(Builder& b, Dtype from, Dtype to, Value* v) {
@@ -155,6 +213,9 @@ Value* primitive(Builder& b, const Target& target, Prim prim, Dtype result, llvm
     case Prim::scale:
       if (target.avx512) return scale_avx512(b, t, v[0], v[1]);
       return t == float32 ? scale_through_double(b, v[0], v[1]) : scale_by_factors(b, v[0], v[1]);
+    case Prim::exponent: return target.avx512 ? exponent_avx512(b, v[0]) : exponent_or_mantissa(b, prim, v[0]);
+    case Prim::mantissa: return target.avx512 ? mantissa_avx512(b, v[0]) : exponent_or_mantissa(b, prim, v[0]);
+    case Prim::lookup: return lookup(b, target, v);
     case Prim::eq: return f ? b.CreateFCmpOEQ(v[0], v[1]) : b.CreateICmpEQ(v[0], v[1]);
     case Prim::lt: return f ? b.CreateFCmpOLT(v[0], v[1]) : s ? b.CreateICmpSLT(v[0], v[1]) : b.CreateICmpULT(v[0], v[1]);
     case Prim::le: return f ? b.CreateFCmpOLE(v[0], v[1]) : s ? b.CreateICmpSLE(v[0], v[1]) : b.CreateICmpULE(v[0], v[1]);

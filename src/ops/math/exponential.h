@@ -1,6 +1,6 @@
 // exponential: exp, log and their relatives. Layer: ops.
 #pragma once
-#include "ops/math/basic.h"
+#include "ops/math/tables.h"
 
 namespace sinter::ops::math {
 
@@ -97,7 +97,19 @@ inline Val log_sum(const LogParts& x) {
   return fma(x.e, pick(x.e, 0x1.62e43p-1, 0x1.62e42fefa39efp-1), x.f + rest);
 }
 
-inline Val log(const Val& x) { return log_edges(x, log_sum(log_parts(x))); }
+/// In float32: x = m 2^e, and c from a table with c m = 1 + r, |r| <= 1/16, gives e ln 2 - log(c) + log(1 + r). Next to 1 the first two
+/// are 0. Exponent and mantissa are such that all edges come out right: 0, negative numbers, infinity and NaN.
+inline Val log_single(const Val& x) {
+  const Val m = emit(Prim::mantissa, x.dtype, {x}), e = emit(Prim::exponent, x.dtype, {x});
+  const Val interval = word_of(m) >> 19;
+  const Val r = fma(m, lookup(interval, kLogInverse), literal(x, -1));
+  const Val square = r * r;
+  const Val q = fma(square, fma(kLogQ[3], r, literal(r, kLogQ[2])), fma(kLogQ[1], r, literal(r, kLogQ[0])));
+  const Val rest = lookup(interval, kLogStart) + fma(square, q, r);
+  return fma(e, 0.69314718055994530942, rest);
+}
+
+inline Val log(const Val& x) { return is_single(x) ? log_single(x) : log_edges(x, log_sum(log_parts(x))); }
 
 inline Val log2(const Val& x) {
   const auto [e, f] = log_parts(x);
