@@ -9,6 +9,16 @@ bool is_pointwise(const Node& n) {
     default: return false;
   }
 }
+Id under_views(const Graph& g, Id id) {
+  while (ops::info(g[id].op).kind == ops::OpKind::View) id = g[id].in[0];
+  return id;
+}
+Shape without_units(const Shape& shape) {
+  Shape sizes;
+  for (const Dim& n : shape)
+    if (n != 1) sizes.push_back(n);
+  return sizes;
+}
 bool is_read_elsewhere(ops::Op op, std::size_t operand) {
   return op == ops::Op::Take || op == ops::Op::RandomBits || (op == ops::Op::TakeAlong && operand == 0);
 }
