@@ -105,15 +105,16 @@ class Fuser {
     return true;
   }
 
+  // The first level at which memory has the node: a view's level is that of what it shows.
+  int ready(Id id) const { return level_[id] + !(is_view(id) || g_[id].op == ops::Op::Input); }
   // Nodes of one space and level may share a kernel: every path between two kernels rises in level, so kernels cannot wait for each other.
-  // A view's level is the first at which memory can show it.
   void assign_levels() {
     for (Id id = 0; id < n_; ++id) {
       for (std::size_t i = 0; i < g_[id].in.size(); ++i) {
         const Id u = g_[id].in[i];
         if (argument_[u]) continue;
         const bool joins = can_join(id, i);
-        level_[id] = std::max(level_[id], joins ? level_[graph::under_views(g_, u)] : level_[u] + 1);
+        level_[id] = std::max(level_[id], joins ? level_[graph::under_views(g_, u)] : ready(u));
       }
       if (in_kernel(id) && !assign_pass(id)) {
         ++level_[id];

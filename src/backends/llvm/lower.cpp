@@ -172,6 +172,9 @@ void Lowering::instruction(const Inst& i, Ref r) {
         emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t));
       return;
     }
+    case Code::Prefetch:
+      emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written);
+      return;
     case Code::Combine: combine(i, r); return;
     case Code::Carry:
     case Code::Loop:

@@ -141,6 +141,20 @@ void Body::keep_apart(Id operand) {
   if (auto it = leaves_.find(operand); it != leaves_.end()) buffers[static_cast<std::size_t>(it->second.buffer)].same_index = false;
 }
 
+void Body::prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lanes) {
+  std::vector<Id> done;
+  for (Id id : group_.members)
+    for (Id u : g_[id].in)
+      if (auto it = leaves_.find(u); it != leaves_.end() && std::find(done.begin(), done.end(), u) == done.end()) {
+        done.push_back(u);
+        const std::size_t access = it->second.access;
+        if (!nest_.is_still(access, {&lanes}) && !nest_.is_still(access, rows)) b_.prefetch(it->second.buffer, nest_.index(b_, access));
+      }
+}
+void Body::prefetch_outputs() {
+  for (const Store& s : stores_) b_.prefetch(s.buffer, nest_.index(b_, s.access));
+}
+
 Ref Body::load(Id id) {
   Leaf& leaf = leaves_.at(id);
   if (leaf.loaded == kNone) {

@@ -30,6 +30,9 @@ class Body {
   /// Between these, what is computed and loaded is forgotten at the end, as by a loop that closes.
   void open_scope() { scoped_ = true; }
   void close_scope();
+  /// Asks for the arrays that all of `axes` together move through, at the current point: those that are read, or the outputs.
+  void prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lanes);
+  void prefetch_outputs();
   /// Tells that the array of this operand is read after the first output was stored, so that they cannot share memory.
   void keep_apart(graph::Id operand);
 
