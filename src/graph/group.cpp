@@ -1,5 +1,7 @@
 #include "graph/group.h"
 
+#include "ops/expand.h"
+
 namespace sinter::graph {
 bool is_pointwise(const Node& n) {
   switch (ops::info(n.op).kind) {
@@ -8,6 +10,11 @@ bool is_pointwise(const Node& n) {
     case ops::OpKind::Map: return n.op != ops::Op::Concatenate && n.op != ops::Op::Pad;
     default: return false;
   }
+}
+int cost(const Graph& g, Id id) {
+  const Node& n = g[id];
+  if (ops::is_elementwise(n.op)) return ops::cost(n.op, g[n.in[n.op == ops::Op::Where ? 1 : 0]].type.dtype);
+  return n.op == ops::Op::RandomBits ? 200 : 2;
 }
 Id under_views(const Graph& g, Id id) {
   while (ops::info(g[id].op).kind == ops::OpKind::View) id = g[id].in[0];

@@ -25,6 +25,8 @@ struct Partition {
 
 /// Whether the node is computed inside a kernel at each point of its shape. A constant of several elements is not: it is read from memory.
 bool is_pointwise(const Node& n);
+/// Instructions that a pointwise node takes an element, about.
+int cost(const Graph& g, Id id);
 /// The node whose elements a chain of views shows; the node itself where it is no view.
 Id under_views(const Graph& g, Id id);
 /// The sizes that are not 1.

@@ -24,7 +24,8 @@
 // Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction.
 // Load and Store take the element index (not bytes). Out-of-range addresses are undefined: lowering clamps computed indices.
 // A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of
-// one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one).
+// one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one), or in a
+// later Vector loop of the same iteration of the Parallel loop.
 #pragma once
 #include <cstdint>
 #include <string>

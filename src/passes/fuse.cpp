@@ -6,7 +6,6 @@
 #include <numeric>
 #include <optional>
 
-#include "ops/expand.h"
 #include "passes/row_spaces.h"
 
 namespace sinter::passes {
@@ -136,8 +135,7 @@ class Fuser {
     for_operands([&](Id u) { pass = std::max(pass, pass_[u] + (is_row_value(u) && !row)); });
     bool fits = pass < kMaxPasses;
     if (!row) {
-      if (ops::is_elementwise(g_[id].op)) work = ops::cost(g_[id].op, g_[g_[id].in[g_[id].op == ops::Op::Where ? 1 : 0]].type.dtype);
-      if (g_[id].op == ops::Op::RandomBits) work = kMaxRepeated + 1;
+      work = is_reduce(g_[id]) ? 0 : graph::cost(g_, id);
       for_operands([&](Id u) {
         if (is_row_value(u)) return;
         if (pass_[u] < pass && repeated_[u] > kMaxRepeated) fits = false;

@@ -47,7 +47,7 @@ const Case kCases[] = {
     {"sum_of_exp_times_y", [](const std::vector<Array>& in) { return std::vector<Array>{sum(exp(in[0]) * in[1])}; }, 2, 1, 2, 1},
     {"product_beside_its_sum", [](const std::vector<Array>& in) { return std::vector<Array>{in[0] * 2, sum(in[0] * 2)}; }, 1, 1, 1, 2},
     {"two_sums_of_one_array", [](const std::vector<Array>& in) { return std::vector<Array>{sum(in[0]), sum(square(in[0]))}; }, 1, 1, 1, 2},
-    {"softmax", [](const std::vector<Array>& in) { return std::vector<Array>{softmax(in[0], -1)}; }, 1, 1, 3, 1},
+    {"softmax", [](const std::vector<Array>& in) { return std::vector<Array>{softmax(in[0], -1)}; }, 1, 1, 3, 2},
     {"log_softmax", [](const std::vector<Array>& in) { return std::vector<Array>{log_softmax(in[0], -1)}; }, 1, 1, 3, 1},
     {"layer_norm",
      [](const std::vector<Array>& in) {
@@ -70,7 +70,7 @@ const Case kCases[] = {
        Array e = exp(in[0] - max(in[0], -1, true)), s = e / sum(e, -1, true);
        return std::vector<Array>{s * (in[1] - sum(s * in[1], -1, true))};
      },
-     2, 1, 6, 1},
+     2, 1, 6, 2},
     {"transposed_read", [](const std::vector<Array>& in) { return std::vector<Array>{exp(in[0].T()).T() + in[1]}; }, 2, 1, 2, 1},
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/expand.h"
-
 namespace sinter::kernel {
 
 using graph::Id;
@@ -64,13 +62,8 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
       values_[id] = b_.scalar(n.type.dtype);
       scalars.push_back(id);
     }
-    if (ops::is_elementwise(n.op)) {
-      cost += ops::cost(n.op, g[n.in[n.op == Op::Where ? 1 : 0]].type.dtype);
-      ++computes_;
-    } else {
-      cost += n.op == Op::RandomBits ? 200 : 2;
-      computes_ += n.op == Op::RandomBits ? 100 : 1;
-    }
+    cost += graph::cost(g, id);
+    computes_ += n.op == Op::RandomBits ? 100 : 1;
   }
   for (Id id : group.outputs)
     if (graph::is_pointwise(g[id])) {
@@ -178,7 +171,7 @@ Ref Body::value(Id id) {
 
 void Body::emit() {
   emit(group_.members);
-  for (const Store& s : stores_) store(s.id);
+  for (const Store& s : stores_) store(s.id, s.id);
 }
 void Body::emit(const std::vector<Id>& members) {
   for (Id id : members)
@@ -189,9 +182,17 @@ void Body::emit(const std::vector<Id>& members) {
       if (scoped_) scope_members_.push_back(id);
     }
 }
-void Body::store(Id output) {
-  const Store& s = *std::find_if(stores_.begin(), stores_.end(), [&](const Store& t) { return t.id == output; });
-  b_.store(s.buffer, nest_.index(b_, s.access), values_.at(output));
+const Body::Store& Body::store_of(Id output) const {
+  return *std::find_if(stores_.begin(), stores_.end(), [&](const Store& s) { return s.id == output; });
+}
+void Body::store(Id member, Id output) {
+  const Store& s = store_of(output);
+  b_.store(s.buffer, nest_.index(b_, s.access), values_.at(member));
+}
+void Body::load_kept(Id member, Id output) {
+  const Store& s = store_of(output);
+  values_[member] = b_.load(s.buffer, nest_.index(b_, s.access));
+  scope_members_.push_back(member);
 }
 void Body::close_scope() {
   for (Id id : scope_members_) values_.erase(id);

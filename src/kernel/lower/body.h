@@ -19,8 +19,9 @@ class Body {
   void emit();
   /// Computes these members, which are in order, and reads what reductions among them fold. What they read of other members must be known.
   void emit(const std::vector<graph::Id>& members);
-  /// Stores this pointwise output.
-  void store(graph::Id output);
+  /// Stores a pointwise member in the memory of an output; at the same point, loads it from there in a later loop.
+  void store(graph::Id member, graph::Id output);
+  void load_kept(graph::Id member, graph::Id output);
   /// A member, or the element of an array, at the current point; for a view of a member, the member.
   Ref value(graph::Id id);
   /// The member whose value this operand is, as it is or of its row through views; the operand if there is none.
@@ -57,6 +58,7 @@ class Body {
     std::size_t access;
   };
   bool is_member(graph::Id id) const { return std::binary_search(group_.members.begin(), group_.members.end(), id); }
+  const Store& store_of(graph::Id output) const;
   void add_leaf(graph::Id id, std::vector<std::int64_t> strides);
   int add_buffer(graph::Id id, bool written);
   Ref load(graph::Id operand);

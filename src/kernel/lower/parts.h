@@ -15,6 +15,7 @@ inline constexpr std::int64_t kInnerBlock = 32768;      // (bits) elements of a 
 inline constexpr std::int64_t kOuterBlock = 1024;       // (bits) rows of a reduced outer axis that one task folds
 inline constexpr std::int64_t kColumns = 1024;          // columns of a task of an outer reduction
 inline constexpr int kPrefetch = 2048;                  // bytes ahead
+inline constexpr int kKept = 12;                         // instructions from which an element is kept for a later pass over its row
 inline constexpr std::int64_t kPrefetchedRow = 16384;   // elements of a row that leave place in a cache for the next row
 
 /// The operations' names, for people.

@@ -23,18 +23,18 @@ class Rows {
       if (is_same_in_row(id)) row_value_.insert(id);
       const int pass = pass_of(id);
       pass_[id] = pass;
-      passes_ = std::max(passes_, pass + 1);
+      work_[id] = work_of(id);
+      if (pass >= static_cast<int>(passes_.size())) passes_.resize(static_cast<std::size_t>(pass) + 1);
       if (is_reduction(id)) {
         Part p{id, fold_of(g[id].op), accumulator(g[id])};
         p.identity = b_.constant(p.accumulator, p.fold.identity(p.accumulator));
-        parts_[pass].push_back(p);
+        passes_[static_cast<std::size_t>(pass)].parts.push_back(p);
         body_.cost += 2;
       } else if (is_row_value(id)) {
-        row_values_[pass].push_back(id);
-      } else if (is_output(id)) {
-        store_pass_ = std::min(store_pass_, pass);
+        (pass < 0 ? first_values_ : passes_[static_cast<std::size_t>(pass)].row_values).push_back(id);
       }
     }
+    for (std::size_t pass = 0; pass < passes_.size(); ++pass) fill(static_cast<int>(pass));
   }
 
   Lowered run() {
@@ -54,7 +54,7 @@ class Rows {
     lanes_ = &nest_.axes.back();
     std::int64_t rows = 1;
     for (std::size_t i = 0; i + 1 < nest_.axes.size(); ++i) {
-      kept_.push_back(&nest_.axes[i]);
+      outer_.push_back(&nest_.axes[i]);
       rows *= nest_.axes[i].extent;
     }
     extent_ = nest_.arg(b_, lanes_->extent);
@@ -66,31 +66,37 @@ class Rows {
     const std::vector<Ref> start = nest_.position();
     prefetches_rows_ = lanes_->extent <= (getenv("PFM") ? atoll(getenv("PFM")) : kPrefetchedRow);
     if (prefetches_rows_) {
-      nest_.open_rows(b_, kept_, plus(b_, row, b_.index(1)));
+      nest_.open_rows(b_, outer_, plus(b_, row, b_.index(1)));
       next_row_ = nest_.position();
       nest_.return_to(start);
     }
-    nest_.open_rows(b_, kept_, row);
+    nest_.open_rows(b_, outer_, row);
     body_.preload({lanes_});
-    body_.emit(row_values_[-1]);
-    for (int pass = 0; pass < passes_; ++pass) {
+    body_.emit(first_values_);
+    for (const Pass& pass : passes_) {
       go_over_row(pass);
-      body_.emit(row_values_[pass]);
+      body_.emit(pass.row_values);
     }
     for (Id id : group_.outputs)
-      if (is_row_value(id) && !is_reduction(id)) body_.store(id);
+      if (is_row_value(id) && !is_reduction(id)) body_.store(id, id);
     for (const Result& r : results) b_.store(r.buffer, nest_.index(b_, r.access), body_.value(r.id));
     b_.end();
-    return finish(b_, nest_, body_, rows, static_cast<double>(rows * lanes_->extent) * (body_.cost + 2) * (passes_ + 1) / 2);
+    return finish(b_, nest_, body_, rows, static_cast<double>(rows * lanes_->extent) * (body_.cost + 2));
   }
 
  private:
-  static constexpr int kNoPass = 1 << 20;
   struct Part {
     Id id;
     Fold fold;
     Dtype accumulator;
     Ref identity = kNone;
+  };
+  struct Pass {
+    std::vector<Part> parts;
+    std::vector<Id> members, loads;  // computed at each element; loaded, since an earlier pass has kept them
+    std::vector<Id> outputs, kept;   // stored; stored in other outputs' memory for later passes
+    std::vector<Id> row_values;      // pointwise ones that are known after it
+    bool stores() const { return !outputs.empty() || !kept.empty(); }
   };
 
   bool is_reduction(Id id) const { return !graph::is_pointwise(g_[id]); }
@@ -114,25 +120,57 @@ class Rows {
     return pass;
   }
 
-  // The members that one pass computes at each element, in order.
-  std::vector<Id> needed(int pass) const {
-    std::map<Id, bool> wanted;
-    for (Id id : group_.outputs)
-      if (!is_row_value(id) && pass_.at(id) == pass) wanted[id] = true;
-    std::vector<Id> list;
-    for (std::size_t i = group_.members.size(); i-- > 0;) {
-      const Id id = group_.members[i];
-      const bool folds = is_reduction(id) && pass_.at(id) == pass;
-      if (!folds && (is_row_value(id) || !wanted[id])) continue;
-      list.push_back(id);
-      for (Id u : g_[id].in) wanted[body_.under(u)] = true;
-    }
-    return {list.rbegin(), list.rend()};
+  // Instructions to compute an element from memory and row values.
+  int work_of(Id id) const {
+    if (is_row_value(id)) return 0;
+    int work = graph::cost(g_, id);
+    for (Id u : g_[id].in)
+      if (auto it = work_.find(body_.under(u)); it != work_.end()) work = std::min(work + it->second, 1 << 20);
+    return work;
   }
 
-  void go_over_row(int pass) {
-    const std::vector<Id> members = needed(pass);
-    std::vector<Part>& parts = parts_[pass];
+  // Where an element that an earlier pass has computed can lie until this one: in memory that an output takes in the last pass.
+  bool keep(Id id) {
+    if (kept_.contains(id)) return true;
+    if (work_.at(id) < kKept) return false;
+    auto is_free = [&](Id output) {
+      return !is_row_value(output) && pass_.at(output) + 1 == static_cast<int>(passes_.size()) && !holder_.contains(output) &&
+             g_[output].type.dtype == g_[id].type.dtype;
+    };
+    auto it = is_output(id) ? std::find(group_.outputs.begin(), group_.outputs.end(), id)
+                            : std::find_if(group_.outputs.begin(), group_.outputs.end(), is_free);
+    if (it == group_.outputs.end()) return false;
+    kept_[id] = *it;
+    holder_.insert(*it);
+    if (!is_output(id)) passes_[static_cast<std::size_t>(first_.at(id))].kept.push_back(id);
+    return true;
+  }
+
+  // What the pass computes at each element, or has from earlier ones.
+  void fill(int number) {
+    Pass& pass = passes_[static_cast<std::size_t>(number)];
+    std::set<Id> wanted;
+    for (Id id : group_.outputs)
+      if (!is_row_value(id) && pass_.at(id) == number) {
+        wanted.insert(id);
+        pass.outputs.push_back(id);
+      }
+    for (std::size_t i = group_.members.size(); i-- > 0;) {
+      const Id id = group_.members[i];
+      const bool folds = is_reduction(id) && pass_.at(id) == number;
+      if (!folds && (is_row_value(id) || !wanted.contains(id))) continue;
+      if (auto [it, fresh] = first_.emplace(id, number); !fresh && keep(id)) {
+        pass.loads.push_back(id);
+        continue;
+      }
+      pass.members.push_back(id);
+      for (Id u : g_[id].in) wanted.insert(body_.under(u));
+    }
+    std::reverse(pass.members.begin(), pass.members.end());
+  }
+
+  void go_over_row(const Pass& pass) {
+    const std::vector<Part>& parts = pass.parts;
     const std::vector<Ref> at_row = nest_.position();
     Ref begin = b_.index(0), end = extent_;
     std::vector<Ref> blocks, partials;
@@ -144,25 +182,28 @@ class Rows {
     const Ref lane = b_.loop(LoopKind::Vector, begin, end, parts.empty() ? body_.unroll() : kInnerUnroll, prefetches_rows_ ? 0 : kPrefetch);
     for (const Part& p : parts) partials.push_back(b_.carry(p.accumulator, p.identity));
     body_.open_scope();
-    if (prefetches_rows_ && pass == passes_ - 1) {
+    if (prefetches_rows_ && &pass == &passes_.back()) {
       nest_.return_to(next_row_);
       nest_.open(b_, *lanes_, lane, true);
-      body_.prefetch_inputs(kept_, *lanes_);
+      body_.prefetch_inputs(outer_, *lanes_);
       nest_.return_to(at_row);
     }
     nest_.open(b_, *lanes_, lane, true);
-    if (prefetches_rows_ && pass == std::max(0, store_pass_ - 1)) body_.prefetch_outputs();
-    body_.emit(members);
+    const bool before = &pass != &passes_.back() && (&pass)[1].stores();
+    if (prefetches_rows_ && !prefetched_ && (pass.stores() || before)) prefetched_ = true, body_.prefetch_outputs();
+    for (Id id : pass.loads) body_.load_kept(id, kept_.at(id));
+    body_.emit(pass.members);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const Part& p = parts[i];
       const Ref element = b_.cast(body_.value(g_[p.id].in[0]), p.accumulator);
       b_.next(partials[i], b_.compute(p.fold.op, p.accumulator, partials[i], element));
     }
-    for (Id id : members) {
-      if (pass > store_pass_)
+    if (stored_)
+      for (Id id : pass.members)
         for (Id u : g_[id].in) body_.keep_apart(u);
-      if (!is_row_value(id) && pass_.at(id) == pass && is_output(id)) body_.store(id);
-    }
+    for (Id id : pass.kept) body_.store(id, kept_.at(id));
+    for (Id id : pass.outputs) body_.store(id, id);
+    stored_ = stored_ || pass.stores();
     b_.end();
     body_.close_scope();
     nest_.return_to(at_row);
@@ -184,13 +225,16 @@ class Rows {
   Body body_;
   std::set<Id> row_value_;
   std::map<Id, int> pass_;
-  std::map<int, std::vector<Part>> parts_;     // by pass
-  std::map<int, std::vector<Id>> row_values_;  // pointwise ones, by pass; -1: before the first
-  int passes_ = 0;
-  int store_pass_ = kNoPass;  // the first that stores elements
+  std::map<Id, int> work_;
+  std::map<Id, int> first_;  // the first pass that computes an element
+  std::map<Id, Id> kept_;    // elements that later passes load, with the output in whose memory they lie
+  std::set<Id> holder_;
+  std::vector<Id> first_values_;  // row values that wait for no pass
+  std::vector<Pass> passes_;
+  bool stored_ = false;  // a pass that was written has stored something
   const Axis* lanes_ = nullptr;
-  std::vector<const Axis*> kept_;
-  bool prefetches_rows_ = false;
+  std::vector<const Axis*> outer_;
+  bool prefetches_rows_ = false, prefetched_ = false;
   std::vector<Ref> next_row_;
   Ref extent_ = kNone, block_ = kNone, blocks_ = kNone;
 };
