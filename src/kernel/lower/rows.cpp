@@ -64,7 +64,7 @@ class Rows {
     }
     const Ref count = nest_.arg(b_, rows), row = b_.loop(LoopKind::Parallel, b_.index(0), count);
     const std::vector<Ref> start = nest_.position();
-    prefetches_rows_ = lanes_->extent <= (getenv("PFM") ? atoll(getenv("PFM")) : kPrefetchedRow);
+    prefetches_rows_ = lanes_->extent <= kPrefetchedRow;
     if (prefetches_rows_) {
       nest_.open_rows(b_, outer_, plus(b_, row, b_.index(1)));
       next_row_ = nest_.position();
@@ -169,6 +169,19 @@ class Rows {
     std::reverse(pass.members.begin(), pass.members.end());
   }
 
+  // Most work an element; the later of equals.
+  const Pass& heaviest() const {
+    auto work = [&](const Pass& pass) {
+      int sum = 0;
+      for (Id id : pass.members) sum += is_reduction(id) ? 0 : graph::cost(g_, id);
+      return sum;
+    };
+    const Pass* best = &passes_.front();
+    for (const Pass& pass : passes_)
+      if (work(pass) >= work(*best)) best = &pass;
+    return *best;
+  }
+
   void go_over_row(const Pass& pass) {
     const std::vector<Part>& parts = pass.parts;
     const std::vector<Ref> at_row = nest_.position();
@@ -182,7 +195,7 @@ class Rows {
     const Ref lane = b_.loop(LoopKind::Vector, begin, end, parts.empty() ? body_.unroll() : kInnerUnroll, prefetches_rows_ ? 0 : kPrefetch);
     for (const Part& p : parts) partials.push_back(b_.carry(p.accumulator, p.identity));
     body_.open_scope();
-    if (prefetches_rows_ && &pass == &passes_.back()) {
+    if (prefetches_rows_ && &pass == &heaviest()) {
       nest_.return_to(next_row_);
       nest_.open(b_, *lanes_, lane, true);
       body_.prefetch_inputs(outer_, *lanes_);
