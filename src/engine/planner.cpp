@@ -104,7 +104,7 @@ void Planner::place_nodes() {
 void Planner::place_view(Id id) {
   const Node& n = g_[id];
   const Node& operand = g_[n.in[0]];
-  check(places_[n.in[0]].has_value(), "plan: a view of a node that is not stored");
+  if (!places_[n.in[0]]) return;  // read inside a kernel alone
   Place at = *places_[n.in[0]];
   if (auto layout = graph::view_layout(n.op, n.attrs, n.type.shape, operand.type.shape, at.layout)) {
     places_[id] = Place{at.storage, *layout};
@@ -219,7 +219,7 @@ void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
   Id in = literal ? small.add({Op::Constant, {}, source.attrs, source.type}) : small.add({Op::Input, {}, {0}, source.type});
   Id out = small.add({Op::Copy, {in}, {}, {source.type.dtype, shape}});
   small.set_outputs({out});
-  graph::Group group{{out}, {out}};
+  graph::Group group{{out}, {out}, shape, {}};
   auto place = [&](Id id) -> const Place& { return id == out ? to : *places_[from]; };
   emit_lowered(kernel::lower(small, group, [&](Id id) -> const Layout& { return place(id).layout; }), place, [&](Id) { return from; });
 }

@@ -7,11 +7,15 @@
 
 namespace sinter::graph {
 
-/// Pointwise nodes (elementwise, Cast, Arange, RandomBits, Take, TakeAlong, Constant) over one shape, and reductions over that shape
-/// along the same axes.
+/// Pointwise nodes (elementwise, Cast, Arange, RandomBits, Take, TakeAlong, Constant) over one shape, the space, and reductions over it
+/// along the same axes. Where those are the space's last axes, its rows, there may also be pointwise nodes of which each row has one
+/// element (their shapes are that of the reductions' results, whatever their axes of size 1), and members may read row values, through
+/// views, at every element of the row.
 struct Group {
   std::vector<Id> members;  // ascending
   std::vector<Id> outputs;  // the members that are stored
+  Shape space;
+  std::vector<std::int64_t> axes;  // of the space, that are folded
 };
 
 struct Partition {
@@ -21,6 +25,12 @@ struct Partition {
 
 /// Whether the node is computed inside a kernel at each point of its shape. A constant of several elements is not: it is read from memory.
 bool is_pointwise(const Node& n);
+/// Instructions that a pointwise node takes an element, about.
+int cost(const Graph& g, Id id);
+/// The node whose elements a chain of views shows; the node itself where it is no view.
+Id under_views(const Graph& g, Id id);
+/// The sizes that are not 1.
+Shape without_units(const Shape& shape);
 /// Whether a pointwise operation reads this operand at other places than the one it computes (the array of take, a random key): such an
 /// operand lies in memory, and its computation cannot be part of the same kernel.
 bool is_read_elsewhere(ops::Op op, std::size_t operand);

@@ -59,6 +59,14 @@ void Builder::store(int buffer, Ref index, Ref value) {
   add({.code = Code::Store, .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype, .in = {index, value, kNone}, .imm = buffer});
 }
 
+void Builder::prefetch(int buffer, Ref index) {
+  check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::prefetch: no such buffer");
+  add({.code = Code::Prefetch,
+       .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
+       .in = {index, kNone, kNone},
+       .imm = buffer});
+}
+
 Ref Builder::combine(ops::Op op, Ref carry) {
   check(carry < kernel.body.size() && kernel.body[carry].code == Code::Carry, "Builder::combine: not a Carry");
   return add({.code = Code::Combine, .op = op, .dtype = kernel.body[carry].dtype, .in = {carry, kNone, kNone}});

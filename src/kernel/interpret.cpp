@@ -82,6 +82,7 @@ class Interpreter {
         case Code::Load: load(f, r); break;
         case Code::Store: store(f, r); break;
         case Code::Combine: combine(f, r); break;
+        case Code::Prefetch:
         case Code::Carry:
         case Code::End: break;  // the loops' own
       }

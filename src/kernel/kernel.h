@@ -24,7 +24,8 @@
 // Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction.
 // Load and Store take the element index (not bytes). Out-of-range addresses are undefined: lowering clamps computed indices.
 // A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of
-// one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one).
+// one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one), or in a
+// later Vector loop of the same iteration of the Parallel loop.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -49,6 +50,7 @@ enum class Code : std::uint8_t {
   Cast,     // in[0] to `dtype`
   Load,     // buffer imm at index in[0]; dtype is the buffer's
   Store,    // buffer imm at index in[0], value in[1] of the buffer's dtype
+  Prefetch, // changes nothing: buffer imm is soon used at index in[0], which may be out of range; for writing if the buffer is written
   Combine,  // in[0] is a Carry of a closed Vector loop; op is a commutative binary operation
 };
 enum class LoopKind : std::uint8_t { Parallel, Serial, Vector };
@@ -61,7 +63,7 @@ struct Inst {
   std::uint8_t unroll = 1;           // Loop
   std::uint16_t prefetch = 0;        // Loop, Vector: bytes ahead of contiguous accesses to prefetch; 0: none
   Ref in[3] = {kNone, kNone, kNone};
-  std::int64_t imm = 0;  // Arg, Scalar: number; Const: bits; Load, Store: buffer
+  std::int64_t imm = 0;  // Arg, Scalar: number; Const: bits; Load, Store, Prefetch: buffer
   bool operator==(const Inst&) const = default;
 };
 
@@ -79,7 +81,7 @@ struct Kernel {
   std::vector<Inst> body;
 };
 
-/// The dtype of an instruction's result (bool for comparisons). Meaningless for End, Store.
+/// The dtype of an instruction's result (bool for comparisons). Meaningless for End, Store, Prefetch.
 Dtype result_dtype(const Kernel& k, Ref r);
 
 std::string print(const Kernel& k);
@@ -108,6 +110,7 @@ class Builder {
   Ref cast(Ref a, Dtype to);
   Ref load(int buffer, Ref index);
   void store(int buffer, Ref index, Ref value);
+  void prefetch(int buffer, Ref index);
   Ref combine(ops::Op op, Ref carry);
 };
 

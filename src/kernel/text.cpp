@@ -126,6 +126,10 @@ struct Printer {
         out += " = ";
         ref(i.in[1]);
         break;
+      case Code::Prefetch:
+        out += "prefetch ";
+        buffer(i);
+        break;
     }
     out += '\n';
   }
@@ -237,6 +241,9 @@ struct Parser {
       buffer(i);
       lex.expect("=");
       i.in[1] = use();
+    } else if (lex.accept("prefetch")) {
+      i.code = Code::Prefetch;
+      buffer(i);
     } else if (lex.peek().kind == text::Kind::Value) {
       const text::Token at = lex.peek();
       const std::uint32_t defined = lex.value();

@@ -44,7 +44,7 @@ class Verifier {
   Dtype use(Ref r) {
     require(r < at_, "an operand is not defined before its use");
     const Inst& d = k_.body[r];
-    require(d.code != Code::End && d.code != Code::Store, "an operand has no value");
+    require(d.code != Code::End && d.code != Code::Store && d.code != Code::Prefetch, "an operand has no value");
     if (d.code == Code::Carry && !is_open(home_[r])) {
       require(is_open(home_[home_[r]]), "an operand belongs to a closed loop");
       require(k_.body[home_[r]].kind != LoopKind::Vector, "only Combine reads the carry of a closed Vector loop");
@@ -59,12 +59,13 @@ class Verifier {
     const Inst none{.code = i.code};
     const bool loop = i.code == Code::Loop, op = i.code == Code::Compute || i.code == Code::Combine;
     const bool number =
-        i.code == Code::Arg || i.code == Code::Scalar || i.code == Code::Const || i.code == Code::Load || i.code == Code::Store;
+        i.code == Code::Arg || i.code == Code::Scalar || i.code == Code::Const || i.code == Code::Load || i.code == Code::Store ||
+        i.code == Code::Prefetch;
     const bool dtype = !loop && i.code != Code::Arg && i.code != Code::End;
     require(loop || (i.kind == none.kind && i.unroll == none.unroll && i.prefetch == none.prefetch),
             "kind, unroll and prefetch belong to loops");
     require(op || i.op == none.op, "an operation belongs to Compute and Combine");
-    require(number || i.imm == none.imm, "a number belongs to Arg, Scalar, Const, Load and Store");
+    require(number || i.imm == none.imm, "a number belongs to Arg, Scalar, Const, Load, Store and Prefetch");
     require(dtype || i.dtype == none.dtype, "loops, Arg and End have the dtype int64");
     int used = 0;
     switch (i.code) {
@@ -74,6 +75,7 @@ class Verifier {
       case Code::End: break;
       case Code::Cast:
       case Code::Load:
+      case Code::Prefetch:
       case Code::Combine: used = 1; break;
       case Code::Loop:
       case Code::Carry:
@@ -100,12 +102,13 @@ class Verifier {
       case Code::Compute: return compute(i);
       case Code::Cast: return static_cast<void>(use(i.in[0]));
       case Code::Load:
+      case Code::Prefetch:
       case Code::Store: {
         require(i.imm >= 0 && static_cast<std::size_t>(i.imm) < k_.buffers.size(), "there is no such buffer");
         const Buffer& b = k_.buffers[static_cast<std::size_t>(i.imm)];
         require(i.dtype == b.dtype, "the dtype is not the buffer's");
         require(use(i.in[0]) == Dtype::int64, "an index is not int64");
-        if (i.code == Code::Load) return;
+        if (i.code != Code::Store) return;
         require(use(i.in[1]) == b.dtype, "the stored value has not the buffer's dtype");
         require(b.written, "the buffer is not written");
         return require(!parallel_ || !open_.empty(), "a Store outside the Parallel loop");

@@ -4,6 +4,9 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
+
+#include "passes/row_spaces.h"
 
 namespace sinter::passes {
 namespace {
@@ -15,28 +18,43 @@ using graph::Node;
 using graph::Partition;
 using ops::OpKind;
 
+// A kernel that goes over rows reads each row once for every reduction that waits for another, and computes again what it needs again.
+constexpr int kMaxPasses = 4;
+constexpr int kMaxRepeated = 40;  // instructions: about two exp
+
 bool is_reduce(const Node& n) { return ops::info(n.op).kind == OpKind::Reduce; }
 // A constant of one element is a kernel argument wherever it is read; it needs memory only as an output or for other readers.
 bool is_scalar_constant(const Node& n) { return n.op == ops::Op::Constant && n.attrs.size() == 1; }
 // The shape that a node's kernel iterates over.
 const Shape& space(const Graph& g, Id id) { return is_reduce(g[id]) ? g[g[id].in[0]].type.shape : g[id].type.shape; }
 bool same_space(const Graph& g, Id a, Id b) { return space(g, a) == space(g, b); }
-std::vector<std::int64_t> axes(const Node& n) { return {n.attrs.begin() + 1, n.attrs.end()}; }
 
 class Fuser {
  public:
-  Fuser(const Graph& g, const FuseOptions& options) : g_(g), options_(options), n_(g.size()), level_(n_, 0), parent_(n_), users_(n_) {
+  Fuser(const Graph& g, const FuseOptions& options) : g_(g), options_(options), n_(g.size()), level_(n_, 0), pass_(n_, 0), parent_(n_) {
     std::iota(parent_.begin(), parent_.end(), Id{0});
+    users_.resize(n_), reads_.resize(n_), repeated_.resize(n_), is_output_.resize(n_), outside_.resize(n_), argument_.resize(n_);
     for (Id id = 0; id < n_; ++id)
       for (Id u : g_[id].in) users_[u].push_back(id);
-    is_output_.resize(n_);
-    for (Id id : g_.outputs()) is_output_[id] = true;
-    argument_.resize(n_);
+    for (Id id : g_.outputs()) is_output_[id] = outside_[id] = true;
+    for (Id id = n_; id-- > 0;) {
+      if (is_view(id)) {
+        outside_[g_[id].in[0]] = outside_[g_[id].in[0]] || outside_[id];
+        continue;
+      }
+      for (std::size_t i = 0; i < g_[id].in.size(); ++i) {
+        if (in_kernel(id))
+          reads_[graph::under_views(g_, g_[id].in[i])].push_back({id, i});
+        else
+          outside_[g_[id].in[i]] = true;
+      }
+    }
     for (Id id = 0; id < n_; ++id) argument_[id] = is_scalar_constant(g_[id]) && !is_stored(id);
   }
 
   Partition run() {
     if (options_.fuse) {
+      rows_.emplace(g_);
       assign_levels();
       lower_levels_of_uses();
       join();
@@ -45,9 +63,18 @@ class Fuser {
   }
 
  private:
+  struct Read {  // a kernel's operation that reads a node, or a view of it
+    Id reader;
+    std::size_t operand;
+  };
+
   bool is_view(Id id) const { return ops::info(g_[id].op).kind == OpKind::View; }
   bool in_kernel(Id id) const { return graph::is_pointwise(g_[id]) || is_reduce(g_[id]); }
   bool needs_kernel(Id id) const { return in_kernel(id) && !argument_[id]; }
+  int rows_of(Id id) const { return rows_ ? rows_->of(id) : RowSpaces::kNone; }
+  bool is_row_value(Id id) const { return rows_of(id) != RowSpaces::kNone; }
+  // One a row, computed from others of its kind.
+  bool is_row_pointwise(Id id) const { return is_row_value(id) && graph::is_pointwise(g_[id]); }
   // Whether a constant of one element is needed in memory: it is an output, or somebody reads it who takes no scalars.
   bool is_stored(Id id) const {
     if (is_output_[id]) return true;
@@ -60,31 +87,90 @@ class Fuser {
     return false;
   }
 
-  // The producer can be computed where the consumer's kernel reads it.
-  bool can_join(Id producer, Id consumer) const {
-    if (!graph::is_pointwise(g_[producer]) || !in_kernel(consumer) || !same_space(g_, producer, consumer)) return false;
-    const Node& c = g_[consumer];
-    for (std::size_t i = 0; i < c.in.size(); ++i)
-      if (c.in[i] == producer && graph::is_read_elsewhere(c.op, i)) return false;
+  // The operand's producer, under its views, can be computed where the consumer's kernel reads it.
+  bool can_join(Id consumer, std::size_t operand) const {
+    const Id read = g_[consumer].in[operand], producer = graph::under_views(g_, read);
+    if (!in_kernel(producer) || !in_kernel(consumer) || graph::is_read_elsewhere(g_[consumer].op, operand)) return false;
+    const int rows = rows_of(producer);
+    if (rows == RowSpaces::kNone) return read == producer && !is_reduce(g_[producer]) && !is_row_pointwise(consumer) &&
+                                         same_space(g_, producer, consumer);
+    if (is_row_pointwise(consumer) ? rows_of(consumer) != rows : space(g_, consumer) != rows_->space(rows).shape) return false;
+    return rows_->follows_rows(read, rows);
+  }
+  bool can_join_all(Id producer, Id consumer) const {
+    const std::vector<Id>& in = g_[consumer].in;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (graph::under_views(g_, in[i]) == producer && !can_join(consumer, i)) return false;
     return true;
   }
 
+  // The first level at which memory has the node: a view's level is that of what it shows.
+  int ready(Id id) const { return level_[id] + !(is_view(id) || g_[id].op == ops::Op::Input); }
   // Nodes of one space and level may share a kernel: every path between two kernels rises in level, so kernels cannot wait for each other.
   void assign_levels() {
-    for (Id id = 0; id < n_; ++id)
-      for (Id u : g_[id].in) {
+    for (Id id = 0; id < n_; ++id) {
+      for (std::size_t i = 0; i < g_[id].in.size(); ++i) {
+        const Id u = g_[id].in[i];
         if (argument_[u]) continue;
-        level_[id] = std::max(level_[id], level_[u] + (can_join(u, id) ? 0 : 1));
+        const bool joins = can_join(id, i);
+        level_[id] = std::max(level_[id], joins ? level_[graph::under_views(g_, u)] : ready(u));
       }
+      if (in_kernel(id) && !assign_pass(id)) {
+        ++level_[id];
+        assign_pass(id);
+      }
+    }
   }
-  // A node all of whose uses are later is computed there, as long as they are in one space.
+  // In which pass over its row a kernel computes the node first; of a row value, after which pass it is known. False if the kernel had to
+  // make too many passes, or to repeat too much work.
+  bool assign_pass(Id id) {
+    const bool row = is_row_pointwise(id);
+    int pass = row ? -1 : 0, work = 0;
+    auto for_operands = [&](auto&& f) {
+      for (std::size_t i = 0; i < g_[id].in.size(); ++i) {
+        const Id u = graph::under_views(g_, g_[id].in[i]);
+        if (!argument_[u] && level_[u] == level_[id] && can_join(id, i)) f(u);
+      }
+    };
+    for_operands([&](Id u) { pass = std::max(pass, pass_[u] + (is_row_value(u) && !row)); });
+    bool fits = pass < kMaxPasses;
+    if (!row) {
+      work = is_reduce(g_[id]) ? 0 : graph::cost(g_, id);
+      for_operands([&](Id u) {
+        if (is_row_value(u)) return;
+        if (pass_[u] < pass && repeated_[u] > kMaxRepeated) fits = false;
+        work = std::min(work + repeated_[u], 1 << 20);
+      });
+    }
+    pass_[id] = pass;
+    repeated_[id] = work;
+    return fits;
+  }
+  // A node all of whose uses are later is computed there, as long as they are in one space, and not twice if it is much work.
   void lower_levels_of_uses() {
+    std::vector<std::pair<int, int>> used(n_);  // the first and last pass in which its kernel computes a node
     for (Id id = n_; id-- > 0;) {
-      if (!graph::is_pointwise(g_[id]) || is_output_[id] || users_[id].empty()) continue;
+      used[id] = {pass_[id], pass_[id]};
+      if (!graph::is_pointwise(g_[id]) || reads_[id].empty()) continue;
       int latest = std::numeric_limits<int>::max();
-      for (Id u : users_[id]) latest = can_join(id, u) ? std::min(latest, level_[u]) : -1;
-      if (latest > level_[id] && std::all_of(users_[id].begin(), users_[id].end(), [&](Id u) { return can_join(id, u); }))
-        level_[id] = latest;
+      bool all = !outside_[id];
+      for (const Read& r : reads_[id]) {
+        all = all && can_join(r.reader, r.operand);
+        latest = std::min(latest, level_[r.reader]);
+      }
+      const int level = all ? std::max(level_[id], latest) : level_[id];
+      std::pair<int, int> span{std::numeric_limits<int>::max(), 0};
+      for (const Read& r : reads_[id])
+        if (level_[r.reader] == level && can_join(r.reader, r.operand))
+          span = {std::min(span.first, used[r.reader].first), std::max(span.second, used[r.reader].second)};
+      if (level > level_[id]) {
+        if (span.first < span.second && repeated_[id] > kMaxRepeated) continue;
+        level_[id] = level;
+        pass_[id] = is_row_pointwise(id) ? -1 : 0;
+        used[id] = span;
+      } else {
+        used[id].second = std::max(used[id].second, span.second);
+      }
     }
   }
 
@@ -107,25 +193,29 @@ class Fuser {
   }
 
   void join() {
-    for (Id id = 0; id < n_; ++id)
-      if (is_reduce(g_[id])) reduced_[id] = axes(g_[id]);
-    // Pointwise nodes with their producers first, so that a reduction which finds others along other axes there stays alone: then no two
+    for (Id id = 0; id < n_; ++id) {
+      if (is_reduce(g_[id])) reduced_[id] = folded_axes(g_, g_[id]);
+      if (is_row_pointwise(id)) reduced_[id] = rows_->space(rows_of(id)).axes;
+    }
+    // Reductions that nothing is joined to come last, so that one which finds others along other axes there stays alone: then no two
     // kernels of one level can wait for each other.
-    for (bool reductions : {false, true})
+    for (bool last : {false, true})
       for (Id id = 0; id < n_; ++id) {
-        if (!in_kernel(id) || is_reduce(g_[id]) != reductions) continue;
-        for (Id u : g_[id].in)
-          if (needs_kernel(u) && can_join(u, id) && level_[u] == level_[id]) unite(u, id);
+        if (!in_kernel(id) || (is_reduce(g_[id]) && !is_row_value(id)) != last) continue;
+        for (std::size_t i = 0; i < g_[id].in.size(); ++i) {
+          const Id u = graph::under_views(g_, g_[id].in[i]);
+          if (needs_kernel(u) && level_[u] == level_[id] && can_join(id, i)) unite(u, id);
+        }
       }
     // Then kernels that read the same array.
     for (Id id = 0; id < n_; ++id) {
       const std::vector<Id>& users = users_[id];
       if (needs_kernel(id) && graph::is_pointwise(g_[id])) continue;  // its users were joined to it, or wait for it
       if (argument_[id] || g_[id].type.shape.empty()) continue;
-      std::map<int, Id> first;  // by level
+      std::map<std::pair<int, int>, Id> first;  // by level, and the space whose row values read it
       for (Id u : users)
         if (in_kernel(u) && space(g_, u) == g_[id].type.shape) {
-          auto [it, fresh] = first.emplace(level_[u], u);
+          auto [it, fresh] = first.emplace(std::pair{level_[u], is_row_pointwise(u) ? rows_of(u) : RowSpaces::kNone}, u);
           if (!fresh) unite(it->second, u);
         }
     }
@@ -142,9 +232,20 @@ class Fuser {
         sets[{options_.fuse ? level_[id] : 0, smallest[root]}].push_back(id);
       }
     Partition result;
-    for (auto& [key, members] : sets) cut(std::move(members), result);
+    for (auto& [key, members] : sets) {
+      if (members.size() > static_cast<std::size_t>(options_.max_instructions))
+        for (auto& [pass, part] : by_pass(members)) cut(std::move(part), result);
+      else
+        add_group(std::move(members), result);
+    }
     if (options_.fuse) explain(result);
     return result;
+  }
+  // A kernel over rows that is too long: each pass, and the row values after it, as kernels of their own.
+  std::map<int, std::vector<Id>> by_pass(const std::vector<Id>& members) const {
+    std::map<int, std::vector<Id>> parts;
+    for (Id id : members) parts[2 * pass_[id] + is_row_pointwise(id)].push_back(id);
+    return parts;
   }
 
   // Why an operation and its operand are in different kernels.
@@ -155,9 +256,8 @@ class Fuser {
       for (Id id : result.groups[i].members) group[id] = i + 1;
     for (Id id = 0; id < n_; ++id)
       for (std::size_t i = 0; i < g_[id].in.size(); ++i) {
-        Id u = g_[id].in[i];
         if (is_view(id)) continue;  // told where a kernel or product reads it
-        while (is_view(u)) u = g_[u].in[0];
+        Id u = graph::under_views(g_, g_[id].in[i]);
         if (!group[u] || group[u] == group[id] || result.refused.size() >= kMaxReasons) continue;
         auto label = [&](Id x) { return std::string(ops::info(g_[x].op).name).append(" %").append(std::to_string(x)); };
         result.refused.push_back(label(u) + " -> " + label(id) + ": " + reason(u, id, i));
@@ -173,11 +273,16 @@ class Fuser {
       default: break;
     }
     if (!in_kernel(consumer)) return "it is copied into a larger array";
-    if (is_reduce(p)) return "a reduction is complete only after its kernel";
     if (graph::is_read_elsewhere(c.op, operand)) return "it is read at computed places";
-    if (is_view(c.in[operand])) return "computing it in the shape of its view would repeat work, or others need it as it is";
-    if (!same_space(g_, producer, consumer)) return "shapes differ";
-    if (level_[producer] != level_[consumer]) return "another operation needs it earlier";
+    const bool joins = can_join(consumer, operand);
+    if (is_reduce(p) && !is_row_value(producer)) return "the reduction's rows are few and long, or not the last axes";
+    if (is_row_value(producer) && !joins) return "it is read in other rows than its own";
+    if (is_view(c.in[operand]) && !joins) return "computing it in the shape of its view would repeat work, or others need it as it is";
+    if (!joins) return "shapes differ";
+    if (level_[producer] != level_[consumer])
+      return is_row_value(producer) || rows_of(consumer) != RowSpaces::kNone || pass_[producer] > 0
+                 ? "the kernel would pass over its rows too often, or repeat too much work"
+                 : "another operation needs it earlier";
     if (is_reduce(c)) return "the kernel reduces along other axes";
     return "the kernel would be too long";
   }
@@ -208,11 +313,24 @@ class Fuser {
 
   void add_group(std::vector<Id> members, Partition& result) {
     Group group;
+    const Shape* whole = nullptr;
+    int rows = RowSpaces::kNone;
     for (Id id : members) {
-      bool outside = is_output_[id] || is_reduce(g_[id]);
-      for (Id u : users_[id])
-        if (!outside) outside = !std::binary_search(members.begin(), members.end(), u) || !can_join(id, u);
-      if (outside) group.outputs.push_back(id);
+      bool stored = outside_[id] || (is_reduce(g_[id]) && reads_[id].empty());
+      for (const Read& r : reads_[id])
+        if (!stored) stored = !std::binary_search(members.begin(), members.end(), r.reader) || !can_join(r.reader, r.operand);
+      if (stored) group.outputs.push_back(id);
+      if (is_row_pointwise(id))
+        rows = rows_of(id);
+      else
+        whole = &space(g_, id);
+      if (is_reduce(g_[id])) group.axes = folded_axes(g_, g_[id]);
+    }
+    if (whole) {
+      group.space = *whole;
+      if (rows != RowSpaces::kNone) group.axes = rows_->space(rows).axes;
+    } else {
+      group.space = rows_->space(rows).rows;
     }
     group.members = std::move(members);
     result.groups.push_back(std::move(group));
@@ -220,11 +338,16 @@ class Fuser {
 
   const Graph& g_;
   FuseOptions options_;
+  std::optional<RowSpaces> rows_;  // none without fusion
   Id n_;
   std::vector<int> level_;
+  std::vector<int> pass_;
   std::vector<Id> parent_;
   std::vector<std::vector<Id>> users_;
+  std::vector<std::vector<Read>> reads_;
+  std::vector<int> repeated_;  // instructions to compute the node again in another pass
   std::vector<char> is_output_;
+  std::vector<char> outside_;                        // it, or a view of it, is an output, or read by what is no kernel
   std::vector<char> argument_;                       // constants that are kernel arguments wherever they are read
   std::map<Id, std::vector<std::int64_t>> reduced_;  // by root
 };

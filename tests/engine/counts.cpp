@@ -47,6 +47,30 @@ const Case kCases[] = {
     {"sum_of_exp_times_y", [](const std::vector<Array>& in) { return std::vector<Array>{sum(exp(in[0]) * in[1])}; }, 2, 1, 2, 1},
     {"product_beside_its_sum", [](const std::vector<Array>& in) { return std::vector<Array>{in[0] * 2, sum(in[0] * 2)}; }, 1, 1, 1, 2},
     {"two_sums_of_one_array", [](const std::vector<Array>& in) { return std::vector<Array>{sum(in[0]), sum(square(in[0]))}; }, 1, 1, 1, 2},
+    {"softmax", [](const std::vector<Array>& in) { return std::vector<Array>{softmax(in[0], -1)}; }, 1, 1, 3, 2},
+    {"log_softmax", [](const std::vector<Array>& in) { return std::vector<Array>{log_softmax(in[0], -1)}; }, 1, 1, 3, 1},
+    {"layer_norm",
+     [](const std::vector<Array>& in) {
+       Array centred = in[0] - mean(in[0], -1, true);
+       return std::vector<Array>{centred * rsqrt(mean(square(centred), -1, true) + 1e-5) * in[1] + in[2]};
+     },
+     3, 1, 5, 1},
+    {"rms_norm",
+     [](const std::vector<Array>& in) { return std::vector<Array>{in[0] * rsqrt(mean(square(in[0]), -1, true) + 1e-5) * in[1]}; }, 2, 1, 3,
+     1},
+    {"variance_of_rows", [](const std::vector<Array>& in) { return std::vector<Array>{var(in[0], 1), sqrt(mean(in[0], 1))}; }, 1, 1, 2, 2},
+    {"cross_entropy",
+     [](const std::vector<Array>& in) {
+       Array label = astype(expand_dims(arange(24, Dtype::int32), 1), Dtype::int32);
+       return std::vector<Array>{logsumexp(in[0], -1) - squeeze(take_along_axis(in[0], label, 1), 1)};
+     },
+     1, 1, 4, 1},
+    {"softmax_and_its_gradient",
+     [](const std::vector<Array>& in) {
+       Array e = exp(in[0] - max(in[0], -1, true)), s = e / sum(e, -1, true);
+       return std::vector<Array>{s * (in[1] - sum(s * in[1], -1, true))};
+     },
+     2, 1, 6, 2},
     {"transposed_read", [](const std::vector<Array>& in) { return std::vector<Array>{exp(in[0].T()).T() + in[1]}; }, 2, 1, 2, 1},
 };
 
@@ -73,10 +97,27 @@ TEST_P(Counts, KernelsAndMemory) {
 
 INSTANTIATE_TEST_SUITE_P(All, Counts, testing::ValuesIn(kCases), [](const auto& i) { return i.param.name; });
 
+Array gamma_like(const Array& x) { return exp(log(x + 1) * 3) + sin(x); }  // too much work to do twice
+
 TEST(Explain, SaysWhyNeighboursDidNotFuse) {
-  auto f = compile([](const Array& x) { return x - mean(x, 1, true); }, {.name = "center"});
-  f(zeros({4, 5}));
-  EXPECT_NE(f.explain().find("a reduction is complete only after its kernel"), std::string::npos) << f.explain();
+  struct Refused {
+    Array (*f)(const Array&);
+    Shape shape;
+    const char* reason;
+  };
+  const Refused cases[] = {
+      {[](const Array& x) { return x - mean(x, 0, true); }, {4, 5}, "the reduction's rows are few and long, or not the last axes"},
+      {[](const Array& x) { return x - mean(x, 1, true); }, {2, 20000}, "the reduction's rows are few and long, or not the last axes"},
+      {[](const Array& x) { return x - sum(x, 1); }, {5, 5}, "it is read in other rows than its own"},
+      {[](const Array& x) { return gamma_like(x) - max(gamma_like(x), 1, true); },
+       {4, 5},
+       "the kernel would pass over its rows too often, or repeat too much work"},
+  };
+  for (const Refused& c : cases) {
+    auto f = compile(c.f, {.name = "center"});
+    f(zeros(c.shape));
+    EXPECT_NE(f.explain().find(c.reason), std::string::npos) << f.explain();
+  }
 }
 
 }  // namespace

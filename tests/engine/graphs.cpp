@@ -130,7 +130,67 @@ const Case kCases[] = {
        %9 = divide %5, %8 : float32[6,50]
        return %9
      })",
-     1e-5},
+     1e-5, 1},
+    {"rows_longer_than_a_block", R"(graph g(%0: float32[16,32901]) {
+       %1 = sum %0 {dtype=float32 axes=1} : float32[16]
+       %2 = reshape %1 {shape=16,1} : float32[16,1]
+       %3 = broadcast_to %2 {shape=16,32901} : float32[16,32901]
+       %4 = subtract %0, %3 : float32[16,32901]
+       %5 = max %4 {dtype=float32 axes=1} : float32[16]
+       return %4, %5
+     })",
+     1e-2, 1},
+    {"rows_of_several_axes", R"(graph g(%0: float16[3,4,1,5,7], %1: float32[3,4]) {
+       %2 = sum %0 {dtype=float16 axes=2,3,4} : float16[3,4]
+       %3 = astype %2 {dtype=float32} : float32[3,4]
+       %4 = exp %1 : float32[3,4]
+       %5 = multiply %3, %4 : float32[3,4]
+       %6 = reshape %5 {shape=3,4,1,1,1} : float32[3,4,1,1,1]
+       %7 = broadcast_to %6 {shape=3,4,1,5,7} : float32[3,4,1,5,7]
+       %8 = astype %0 {dtype=float32} : float32[3,4,1,5,7]
+       %9 = add %7, %8 : float32[3,4,1,5,7]
+       return %9, %2, %5
+     })",
+     1e-1, 1},
+    {"one_row", R"(graph g(%0: float32[50]) {
+       %1 = max %0 {dtype=float32 axes=0} : float32[]
+       %2 = exp %1 : float32[]
+       %3 = multiply %0, %2 : float32[50]
+       return %3
+     })",
+     1e-5, 1},
+    {"a_few_long_rows", R"(graph g(%0: float32[2,17000]) {
+       %1 = max %0 {dtype=float32 axes=1} : float32[2]
+       %2 = reshape %1 {shape=2,1} : float32[2,1]
+       %3 = broadcast_to %2 {shape=2,17000} : float32[2,17000]
+       %4 = subtract %0, %3 : float32[2,17000]
+       return %4
+     })",
+     0, 2},
+    {"rows_and_their_total", R"(graph g(%0: float32[6,50]) {
+       %1 = max %0 {dtype=float32 axes=1} : float32[6]
+       %2 = exp %1 : float32[6]
+       %3 = sum %2 {dtype=float32 axes=0} : float32[]
+       %4 = sum %0 {dtype=float32 axes=0,1} : float32[]
+       return %3, %4
+     })",
+     1e-4, 3},
+    {"read_in_other_rows", R"(graph g(%0: float32[5,5]) {
+       %1 = max %0 {dtype=float32 axes=1} : float32[5]
+       %2 = broadcast_to %1 {shape=5,5} : float32[5,5]
+       %3 = subtract %0, %2 : float32[5,5]
+       return %3
+     })",
+     0, 2},
+    {"stored_before_the_next_pass", R"(graph g(%0: float32[6,50]) {
+       %1 = exp %0 : float32[6,50]
+       %2 = sum %1 {dtype=float32 axes=1} : float32[6]
+       %3 = reshape %2 {shape=6,1} : float32[6,1]
+       %4 = broadcast_to %3 {shape=6,50} : float32[6,50]
+       %5 = divide %0, %4 : float32[6,50]
+       return %1, %5
+     })",
+     1e-5, 1},
     {"argmax", R"(graph g(%0: float32[6,50]) {
        %1 = argmax %0 {dtype=uint32 axes=1} : uint32[6]
        %2 = argmin %0 {dtype=uint32 axes=0,1} : uint32[]

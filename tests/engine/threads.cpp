@@ -29,6 +29,8 @@ const Case kCases[] = {
     {"cumprod", [](const Array& x) { return cumprod(1 + 1e-3 * x, 0); }},
     {"solve", [](const Array& x) { return linalg::solve(slice(x, {0, 0}, {700, 700}), transpose(slice(x, {0, 0}, {9, 700}))); }},
     {"many_systems", [](const Array& x) { return linalg::solve(reshape(slice(x, {0, 0}, {900, 700}), {700, 30, 30}), ones({30})); }},
+    {"layer_norm", [](const Array& x) { return (x - mean(x, 1, true)) * rsqrt(var(x, 1, true) + 1e-5); }},
+    {"long_rows", [](const Array& x) { return log_softmax(reshape(x, {20, 52500}), 1); }},
     {"concatenate", [](const Array& x) { return concatenate({x, exp(x)}, 0); }},
 };
 

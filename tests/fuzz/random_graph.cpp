@@ -73,7 +73,7 @@ class Generator {
 
   Id step() {
     Id x = pick(3) ? recent() : any();
-    switch (pick(13)) {
+    switch (pick(14)) {
       case 0: return view(x);
       case 1: return view(x);
       case 2: return reduce(x);
@@ -82,6 +82,7 @@ class Generator {
       case 5: return join(x);
       case 6: return pick(3) == 0 ? product(x) : elementwise(x);
       case 7: return cumulative(x);
+      case 8: return spread(x);
       default: return elementwise(x);
     }
   }
@@ -208,6 +209,22 @@ class Generator {
     return g_.add({op, std::move(in), std::move(attrs), type(x)});
   }
   Id broadcast_to(Id x, const Shape& s) { return type(x).shape == s ? x : graph::broadcast(g_, x, s); }
+  // Something that a reduction gives for each place, at all of the places again, next to what was reduced: rows, or columns.
+  Id spread(Id x) {
+    const Shape s = type(x).shape;
+    const Id r = reduce(x);
+    if (r == x || s.product() == 0 || type(r).shape.size() == s.size()) return x;
+    const ops::Attrs& attrs = g_[r].attrs;
+    Shape kept = s;
+    for (std::size_t i = 1; i < attrs.size(); ++i) kept[static_cast<std::size_t>(attrs[i])] = 1;
+    Id y = graph::cast(g_, graph::reshape(g_, r, kept), pick(3) ? type(x).dtype : type(r).dtype);
+    if (pick(2)) y = elementwise(y);
+    if (type(y).shape != kept) return y;
+    pool_.push_back(y);
+    y = graph::broadcast(g_, y, s);
+    pool_.push_back(y);
+    return elementwise(pick(2) ? x : y);
+  }
 
   Id gather(Id x) {
     const Shape s = type(x).shape;

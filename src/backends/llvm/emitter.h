@@ -56,6 +56,8 @@ class Emitter : public ops::Machine {
   /// Elements at `index`, in their stored form.
   ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index);
   void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value);
+  /// Asks for the elements at `index`, if they are contiguous and all lanes run.
+  void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write);
   /// complex64, at `index` pairs.
   std::pair<ops::Val, ops::Val> load_pair(llvm::Value* buffer, const ops::Val& index);
   void store_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val& re, const ops::Val& im);
@@ -92,7 +94,10 @@ class Emitter : public ops::Machine {
   bool emit_affine(ops::Prim prim, std::span<const ops::Val> operands, ops::Val* result);
   llvm::Value* address(llvm::Value* buffer, llvm::Type* element, llvm::Value* index) { return b.CreateGEP(element, buffer, index); }
   llvm::Value* addresses(llvm::Value* buffer, llvm::Type* element, const ops::Val& index, int part);
-  void prefetch(llvm::Value* address, int bytes, bool write);
+  void prefetch_lines(llvm::Value* address, int ahead, int bytes, bool write);
+  void prefetch_ahead(llvm::Value* address, int bytes, bool write) {
+    if (frame.prefetch != 0) prefetch_lines(address, frame.prefetch, bytes, write);
+  }
   bool contiguous(const ops::Val& index) const;
   bool masked_access(Dtype storage) const;
   ops::Val pair_index(const ops::Val& index, int component);

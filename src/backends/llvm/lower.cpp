@@ -43,6 +43,7 @@ class Lowering {
   void combine(const Inst& i, Ref r);
   void load_arguments();
 
+  void tail(Value* begin, Value* end, int parts, State& state, Body body);
   State counted(Value* begin, Value* end, int step, bool once, State initial, Body body);
   std::size_t first_inside(Ref loop) const;
   std::vector<Ref> carries(Ref loop) const;
@@ -172,6 +173,9 @@ void Lowering::instruction(const Inst& i, Ref r) {
         emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t));
       return;
     }
+    case Code::Prefetch:
+      emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written);
+      return;
     case Code::Combine: combine(i, r); return;
     case Code::Carry:
     case Code::Loop:
@@ -288,8 +292,18 @@ void Lowering::serial(Ref loop, std::size_t last) {
   bind(state);
 }
 
-// A main loop without masks, then a masked tail (kernels of much arithmetic: one masked loop). With carried values the tail is one
-// iteration of the whole bundle, so that every partial keeps its place; without, it goes part by part.
+// Part by part, each with its own partials: a short row leaves most parts out.
+void Lowering::tail(Value* begin, Value* end, int parts, State& state, Body body) {
+  for (int p = 0; p < parts; ++p) {
+    State own;
+    for (std::size_t n = static_cast<std::size_t>(p); n < state.size(); n += static_cast<std::size_t>(parts)) own.push_back(state[n]);
+    Value* start = builder_.CreateAdd(begin, builder_.getInt64(static_cast<std::uint64_t>(p * target_.lanes)));
+    own = counted(start, end, target_.lanes, true, std::move(own), body);
+    for (std::size_t n = 0; n < own.size(); ++n) state[n * static_cast<std::size_t>(parts) + static_cast<std::size_t>(p)] = own[n];
+  }
+}
+
+// A main loop without masks, then a masked tail that goes part by part (kernels of much arithmetic: one masked loop).
 void Lowering::vector(Ref loop, std::size_t last) {
   const Inst& i = k_.body[loop];
   const std::vector<Ref> carried = carries(loop);
@@ -353,8 +367,11 @@ void Lowering::vector(Ref loop, std::size_t last) {
     count = builder_.CreateSelect(builder_.CreateICmpSGT(count, builder_.getInt64(0)), count, builder_.getInt64(0));
     Value* middle = builder_.CreateAdd(begin, builder_.CreateAnd(count, builder_.getInt64(static_cast<std::uint64_t>(-step))));
     state = counted(begin, middle, step, false, std::move(state), iteration);
-    const int parts = carried.empty() ? 1 : i.unroll;
-    state = counted(middle, end, width * parts, parts == i.unroll, std::move(state), masked(parts, 0));
+    if (carried.empty()) {
+      state = counted(middle, end, width, i.unroll == 1, std::move(state), masked(1, 0));
+    } else {
+      tail(middle, end, i.unroll, state, masked(1, 0));
+    }
   }
   emitter_.frame = frame(i.unroll, 0);
   std::size_t at = 0;

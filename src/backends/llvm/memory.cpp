@@ -37,12 +37,17 @@ Value* Emitter::addresses(Value* buffer, llvm::Type* element, const Val& index, 
   return b.CreateGEP(element, address(buffer, element, i.base), offset);
 }
 
-void Emitter::prefetch(Value* address, int bytes, bool write) {
-  if (frame.prefetch == 0) return;
+void Emitter::prefetch_lines(Value* address, int ahead, int bytes, bool write) {
   for (int at = 0; at < bytes; at += kLine) {
-    Value* ahead = b.CreateConstGEP1_64(b.getInt8Ty(), address, static_cast<std::uint64_t>(frame.prefetch + at));
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {ahead->getType()}, {ahead, b.getInt32(write), b.getInt32(3), b.getInt32(1)});
+    Value* place = b.CreateConstGEP1_64(b.getInt8Ty(), address, static_cast<std::uint64_t>(ahead + at));
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()}, {place, b.getInt32(write), b.getInt32(3), b.getInt32(1)});
   }
+}
+
+void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write) {
+  if (!frame.masks.empty() || !contiguous(index)) return;
+  llvm::Type* element = llvm::IntegerType::get(b.getContext(), static_cast<unsigned>(8 * size_of(dtype)));
+  prefetch_lines(address(buffer, element, bundles_[index.id].base), 0, frame.parts * frame.width * size_of(dtype), write);
 }
 
 Val Emitter::load(Value* buffer, Dtype storage, const Val& index) {
@@ -64,7 +69,7 @@ Val Emitter::load(Value* buffer, Dtype storage, const Val& index) {
     out.push_back(tail ? static_cast<Value*>(b.CreateMaskedLoad(vector, from, align, frame.masks[static_cast<std::size_t>(p)], padding))
                        : b.CreateAlignedLoad(vector, from, align));
   }
-  prefetch(start, frame.parts * frame.width * size_of(storage), false);
+  prefetch_ahead(start, frame.parts * frame.width * size_of(storage), false);
   return varying(storage, std::move(out));
 }
 
@@ -95,7 +100,7 @@ void Emitter::store(Value* buffer, Dtype storage, const Val& index, const Val& v
     else
       b.CreateAlignedStore(in[at], to, align);
   }
-  prefetch(start, frame.parts * frame.width * size_of(storage), true);
+  prefetch_ahead(start, frame.parts * frame.width * size_of(storage), true);
 }
 
 // The index of a float32 inside the pairs.
@@ -119,7 +124,7 @@ std::pair<Val, Val> Emitter::load_pair(Value* buffer, const Val& index) {
       parts[component].push_back(b.CreateShuffleVector(raw, mask));
     }
   }
-  prefetch(start, frame.parts * frame.width * 8, false);
+  prefetch_ahead(start, frame.parts * frame.width * 8, false);
   return {varying(Dtype::float32, parts[0]), varying(Dtype::float32, parts[1])};
 }
 
@@ -138,7 +143,7 @@ void Emitter::store_pair(Value* buffer, const Val& index, const Val& re, const V
     Value* both = b.CreateShuffleVector(real[at], imaginary[at], mask);
     b.CreateAlignedStore(both, b.CreateConstGEP1_64(both->getType(), start, at), llvm::Align(4));
   }
-  prefetch(start, frame.parts * frame.width * 8, true);
+  prefetch_ahead(start, frame.parts * frame.width * 8, true);
 }
 
 }  // namespace sinter::backends

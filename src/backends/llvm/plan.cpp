@@ -60,7 +60,7 @@ void find_varying(const kernel::Kernel& k, Plan& plan) {
         v = partials = i.kind == LoopKind::Vector;
       } else if (i.code == Code::Carry) {
         v = partials || plan.varying[i.in[0]] || plan.varying[i.in[1]];
-      } else if (i.code != Code::Combine && i.code != Code::End && i.code != Code::Store) {
+      } else if (i.code != Code::Combine && i.code != Code::End && i.code != Code::Store && i.code != Code::Prefetch) {
         for (Ref in : i.in) v = v || (in != kNone && plan.varying[in]);
       }
       if (v && !plan.varying[r]) plan.varying[r] = changed = true;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/expand.h"
-
 namespace sinter::kernel {
 
 using graph::Id;
@@ -11,17 +9,12 @@ using graph::Node;
 using ops::Op;
 using ops::OpKind;
 
-const Shape& space_of(const graph::Graph& g, const graph::Group& group) {
-  const Node& n = g[group.members.front()];
-  return ops::info(n.op).kind == OpKind::Reduce ? g[n.in[0]].type.shape : n.type.shape;
-}
-
 Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of, Builder& b, Nest& nest)
-    : g_(g), group_(group), layout_of_(layout_of), b_(b), nest_(nest), space_(space_of(g, group)) {
-  std::size_t rank = space_.size();
-  auto is_member = [&](Id id) { return std::binary_search(group.members.begin(), group.members.end(), id) && graph::is_pointwise(g[id]); };
+    : g_(g), group_(group), layout_of_(layout_of), b_(b), nest_(nest) {
   for (Id id : group.members) {
     const Node& n = g[id];
+    const Shape& shape = graph::is_pointwise(n) ? n.type.shape : g[n.in[0]].type.shape;
+    const std::size_t rank = shape.size();
     for (std::size_t i = 0; i < n.in.size(); ++i) {
       Id u = n.in[i];
       const Node& operand = g[u];
@@ -31,8 +24,9 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
             values_[u] = b_.scalar(operand.type.dtype);
             scalars.push_back(u);
           }
-        } else if (!is_member(u)) {
-          add_leaf(u, operand.type.shape.empty() ? std::vector<std::int64_t>(rank, 0) : layout_of(u).strides);
+        } else if (!is_member(under(u))) {
+          const bool one = operand.type.shape.empty();
+          add_leaf(u, one ? std::vector<std::int64_t>(group.space.size(), 0) : nest.spread(shape, layout_of(u).strides));
         }
         continue;
       }
@@ -47,38 +41,33 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
         std::size_t axis = static_cast<std::size_t>(n.attrs[0]), width = g[n.in[1]].type.shape.size();
         if (i == 1) {
           std::copy(own.begin(), own.end(), strides.begin() + static_cast<std::ptrdiff_t>(axis));
-          add_leaf(u, strides);
+          add_leaf(u, nest.spread(shape, strides));
           continue;
         }
         for (std::size_t d = 0; d < own.size(); ++d)
           if (d != axis) strides[d < axis ? d : d + width - 1] = own[d];
       }
-      gathers_[id] = {add_buffer(u, false), nest.add(std::move(strides))};
+      gathers_[id] = {add_buffer(u, false), nest.add(nest.spread(shape, strides))};
     }
     if (n.op == Op::Arange) {
       std::vector<std::int64_t> strides(rank, 0);
       strides[static_cast<std::size_t>(n.attrs[0])] = 1;
-      walks_[id] = nest.add(std::move(strides));
+      walks_[id] = nest.add(nest.spread(shape, strides));
     } else if (n.op == Op::RandomBits) {
-      std::vector<std::int64_t> strides = graph::row_major(space_);  // within the block of a key
+      std::vector<std::int64_t> strides = graph::row_major(shape);  // within the block of a key
       std::fill_n(strides.begin(), g[n.in[0]].type.shape.size() - 1, 0);
-      walks_[id] = nest.add(std::move(strides));
+      walks_[id] = nest.add(nest.spread(shape, strides));
     }
     if (n.op == Op::Constant && !values_.contains(id)) {
       values_[id] = b_.scalar(n.type.dtype);
       scalars.push_back(id);
     }
-    if (ops::is_elementwise(n.op)) {
-      cost += ops::cost(n.op, g[n.in[n.op == Op::Where ? 1 : 0]].type.dtype);
-      ++computes_;
-    } else {
-      cost += n.op == Op::RandomBits ? 200 : 2;
-      computes_ += n.op == Op::RandomBits ? 100 : 1;
-    }
+    cost += graph::cost(g, id);
+    computes_ += n.op == Op::RandomBits ? 100 : 1;
   }
   for (Id id : group.outputs)
     if (graph::is_pointwise(g[id])) {
-      std::size_t access = nest.add(layout_of(id).strides);
+      std::size_t access = nest.add(nest.spread(g[id].type.shape, layout_of(id).strides));
       stores_.push_back({id, add_buffer(id, true), access});
     }
   count_live();
@@ -92,11 +81,9 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
 
 void Body::count_live() {
   std::unordered_map<Id, int> uses;
-  auto in_body = [&](Id u) {
-    return values_.contains(u) || leaves_.contains(u) || std::binary_search(group_.members.begin(), group_.members.end(), u);
-  };
+  auto in_body = [&](Id u) { return values_.contains(u) || leaves_.contains(u) || is_member(u); };
   for (Id id : group_.members)
-    for (Id u : g_[id].in) uses[u] += in_body(u);
+    for (Id u : g_[id].in) uses[under(u)] += in_body(under(u));
   for (Id id : group_.outputs) ++uses[id];  // stored at the end
   int live = 0;
   std::unordered_map<Id, bool> seen;
@@ -106,7 +93,7 @@ void Body::count_live() {
     }
     live_ = std::max(live_, ++live);
     for (Id u : g_[id].in)
-      if (--uses[u] == 0 && !values_.contains(u)) --live;
+      if (--uses[under(u)] == 0 && !values_.contains(under(u))) --live;
   }
 }
 
@@ -132,35 +119,87 @@ void Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
 std::size_t Body::add_result(Id id, int& buffer) {
   buffer = add_buffer(id, true);
   const Node& n = g_[id];
-  std::vector<std::int64_t> own = graph::row_major(n.type.shape), strides(space_.size(), 0);
-  for (std::size_t d = 0, k = 0; d < space_.size(); ++d)
+  std::vector<std::int64_t> own = graph::row_major(n.type.shape), strides(group_.space.size(), 0);
+  for (std::size_t d = 0, k = 0; d < strides.size(); ++d)
     if (std::find(n.attrs.begin() + 1, n.attrs.end(), static_cast<std::int64_t>(d)) == n.attrs.end()) strides[d] = own[k++];
   return nest_.add(std::move(strides));
 }
 
-Ref Body::load(Leaf& leaf) {
-  if (leaf.loaded == kNone) leaf.loaded = b_.load(leaf.buffer, nest_.index(b_, leaf.access));
+Id Body::under(Id operand) const {
+  if (is_member(operand)) return operand;
+  const Id made = graph::under_views(g_, operand);
+  return is_member(made) ? made : operand;
+}
+
+void Body::keep_apart(Id operand) {
+  if (auto it = leaves_.find(operand); it != leaves_.end()) buffers[static_cast<std::size_t>(it->second.buffer)].same_index = false;
+}
+
+void Body::prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lanes) {
+  std::vector<Id> done;
+  for (Id id : group_.members)
+    for (Id u : g_[id].in)
+      if (auto it = leaves_.find(u); it != leaves_.end() && std::find(done.begin(), done.end(), u) == done.end()) {
+        done.push_back(u);
+        const std::size_t access = it->second.access;
+        if (!nest_.is_still(access, {&lanes}) && !nest_.is_still(access, rows)) b_.prefetch(it->second.buffer, nest_.index(b_, access));
+      }
+}
+void Body::prefetch_outputs() {
+  for (const Store& s : stores_) b_.prefetch(s.buffer, nest_.index(b_, s.access));
+}
+
+Ref Body::load(Id id) {
+  Leaf& leaf = leaves_.at(id);
+  if (leaf.loaded == kNone) {
+    leaf.loaded = b_.load(leaf.buffer, nest_.index(b_, leaf.access));
+    if (scoped_) scope_leaves_.push_back(id);
+  }
   return leaf.loaded;
 }
 void Body::preload(const std::vector<const Axis*>& inner) {
   // In member order, so that the text does not depend on a hash table.
   for (Id id : group_.members)
     for (Id u : g_[id].in)
-      if (auto it = leaves_.find(u); it != leaves_.end() && nest_.is_still(it->second.access, inner)) load(it->second);
+      if (auto it = leaves_.find(u); it != leaves_.end() && nest_.is_still(it->second.access, inner)) load(u);
 }
 
 Ref Body::value(Id id) {
+  id = under(id);
   if (auto it = values_.find(id); it != values_.end()) return it->second;
-  return load(leaves_.at(id));
+  return load(id);
 }
 
 void Body::emit() {
-  for (Id id : group_.members)
-    if (!graph::is_pointwise(g_[id]))
+  emit(group_.members);
+  for (const Store& s : stores_) store(s.id, s.id);
+}
+void Body::emit(const std::vector<Id>& members) {
+  for (Id id : members)
+    if (!graph::is_pointwise(g_[id])) {
       value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
-    else if (g_[id].op != Op::Constant)
+    } else if (g_[id].op != Op::Constant) {
       values_[id] = compute(id);
-  for (const Store& s : stores_) b_.store(s.buffer, nest_.index(b_, s.access), values_.at(s.id));
+      if (scoped_) scope_members_.push_back(id);
+    }
+}
+const Body::Store& Body::store_of(Id output) const {
+  return *std::find_if(stores_.begin(), stores_.end(), [&](const Store& s) { return s.id == output; });
+}
+void Body::store(Id member, Id output) {
+  const Store& s = store_of(output);
+  b_.store(s.buffer, nest_.index(b_, s.access), values_.at(member));
+}
+void Body::load_kept(Id member, Id output) {
+  const Store& s = store_of(output);
+  values_[member] = b_.load(s.buffer, nest_.index(b_, s.access));
+  scope_members_.push_back(member);
+}
+void Body::close_scope() {
+  for (Id id : scope_members_) values_.erase(id);
+  for (Id id : scope_leaves_) leaves_.at(id).loaded = kNone;
+  scope_members_.clear(), scope_leaves_.clear();
+  scoped_ = false;
 }
 
 Ref Body::compute(Id id) {
@@ -214,7 +253,7 @@ Ref Body::random_bits(Id id) {
   auto op = [&](Op o, Ref x, Ref y) { return b_.compute(o, u32, x, y); };
   const Shape& key_shape = g_[n.in[0]].type.shape;
   std::int64_t width = n.attrs[0], elements = 1;
-  for (std::size_t d = key_shape.size() - 1; d < space_.size(); ++d) elements *= space_[d];
+  for (std::size_t d = key_shape.size() - 1; d < n.type.shape.size(); ++d) elements *= n.type.shape[d];
   std::int64_t words = (elements * width + 3) / 4, half = words / 2, high = half + words % 2;
   check(width == 1 || width == 2 || width == 4, "lower: random_bits of a width that is not 1, 2 or 4");
   Ref element = nest_.index(b_, walks_.at(id)), word = element, per_word = kNone;

@@ -1,5 +1,6 @@
 // Body: the computation of a group at one point of its space. Layer: kernel.
 #pragma once
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -16,8 +17,25 @@ class Body {
   void preload(const std::vector<const Axis*>& inner);
   /// Computes every pointwise member, and stores those that are outputs.
   void emit();
-  /// A pointwise member or a leaf, at the current point. After emit().
+  /// Computes these members, which are in order, and reads what reductions among them fold. What they read of other members must be known.
+  void emit(const std::vector<graph::Id>& members);
+  /// Stores a pointwise member in the memory of an output; at the same point, loads it from there in a later loop.
+  void store(graph::Id member, graph::Id output);
+  void load_kept(graph::Id member, graph::Id output);
+  /// A member, or the element of an array, at the current point; for a view of a member, the member.
   Ref value(graph::Id id);
+  /// The member whose value this operand is, as it is or of its row through views; the operand if there is none.
+  graph::Id under(graph::Id operand) const;
+  /// Says what a reduction's result is.
+  void define(graph::Id reduction, Ref result) { values_[reduction] = result; }
+  /// Between these, what is computed and loaded is forgotten at the end, as by a loop that closes.
+  void open_scope() { scoped_ = true; }
+  void close_scope();
+  /// Asks for the arrays that all of `axes` together move through, at the current point: those that are read, or the outputs.
+  void prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lanes);
+  void prefetch_outputs();
+  /// Tells that the array of this operand is read after the first output was stored, so that they cannot share memory.
+  void keep_apart(graph::Id operand);
 
   double cost = 0;  // instructions a point, about
   /// Vectors in flight that suit this body: several hide latency; many values at once, or many operations, ask for fewer, for the stack
@@ -39,9 +57,11 @@ class Body {
     int buffer;
     std::size_t access;
   };
+  bool is_member(graph::Id id) const { return std::binary_search(group_.members.begin(), group_.members.end(), id); }
+  const Store& store_of(graph::Id output) const;
   void add_leaf(graph::Id id, std::vector<std::int64_t> strides);
   int add_buffer(graph::Id id, bool written);
-  Ref load(Leaf& leaf);
+  Ref load(graph::Id operand);
   Ref compute(graph::Id id);
   Ref arange(graph::Id id);
   Ref gather(graph::Id id);
@@ -55,15 +75,13 @@ class Body {
   LayoutOf layout_of_;
   Builder& b_;
   Nest& nest_;
-  Shape space_;
   std::unordered_map<graph::Id, Ref> values_;  // members and constants
   std::unordered_map<graph::Id, Leaf> leaves_;
   std::unordered_map<graph::Id, Leaf> gathers_;       // by member: the array that it reads at a computed place
   std::unordered_map<graph::Id, std::size_t> walks_;  // by member: the access of arange, random_bits
   std::vector<Store> stores_;
+  bool scoped_ = false;
+  std::vector<graph::Id> scope_members_, scope_leaves_;
 };
-
-/// The space of a group: the shape of its pointwise members, and of its reductions' operand.
-const Shape& space_of(const graph::Graph& g, const graph::Group& group);
 
 }  // namespace sinter::kernel

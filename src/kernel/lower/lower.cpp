@@ -1,12 +1,8 @@
 #include "kernel/lower/lower.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
-#include <tuple>
 
-#include "kernel/lower/body.h"
-#include "ops/expand.h"
+#include "kernel/lower/parts.h"
 
 namespace sinter::kernel {
 namespace {
@@ -14,60 +10,14 @@ namespace {
 using graph::Graph;
 using graph::Group;
 using graph::Id;
-using graph::Node;
 using ops::Op;
-
-// Sizes that the schedule is made of. Those marked (bits) fix the order of reductions, so that changing them changes results.
-constexpr std::int64_t kPointwiseBlock = 16384;  // elements of a task: 64 KiB of float32, a multiple of all lanes * unroll
-constexpr int kInnerUnroll = 4;                  // (bits) partials of an inner reduction: lanes * this
-constexpr std::int64_t kInnerBlock = 32768;      // (bits) elements of a reduced inner axis that one task folds
-constexpr std::int64_t kOuterBlock = 1024;       // (bits) rows of a reduced outer axis that one task folds
-constexpr std::int64_t kColumns = 1024;          // columns of a task of an outer reduction
-constexpr int kPrefetch = 2048;                  // bytes ahead
-
-std::string name_of(const Graph& g, const Group& group) {
-  std::string name;
-  for (Id id : group.members) {
-    if (g[id].op == Op::Constant && group.members.size() > 1) continue;
-    if (name.size() > 60) return name.append("_etc");
-    if (!name.empty()) name += '_';
-    name += ops::info(g[id].op).name;
-  }
-  return name;
-}
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-Lowered finish(Builder& b, Nest& nest, Body& body, std::int64_t tasks, double work) {
-  Lowered out;
-  out.kernel = std::move(b.kernel);
-  out.buffers = std::move(body.buffers);
-  out.integers = std::move(nest.integers);
-  out.scalars = std::move(body.scalars);
-  out.tasks = tasks;
-  out.work = work;
-  return out;
-}
-
-Ref times(Builder& b, Ref x, Ref y) { return b.compute(Op::Multiply, Dtype::int64, x, y); }
-Ref plus(Builder& b, Ref x, Ref y) { return b.compute(Op::Add, Dtype::int64, x, y); }
-
-// Splits a task number into (row, block) of `blocks` blocks a row.
-std::pair<Ref, Ref> split(Builder& b, Ref task, Ref blocks) {
-  return {b.compute(Op::FloorDivide, Dtype::int64, task, blocks), b.compute(Op::Remainder, Dtype::int64, task, blocks)};
-}
-// [begin, end) of a block of an axis.
-std::pair<Ref, Ref> block_range(Builder& b, Ref block, Ref size, Ref extent) {
-  Ref begin = times(b, block, size);
-  return {begin, b.compute(Op::Minimum, Dtype::int64, plus(b, begin, size), extent)};
-}
 
 // ---- pointwise ------------------------------------------------------------------------------------------------------------------------
 
 Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) {
   Builder b;
   b.kernel.name = name_of(g, group);
-  Nest nest(space_of(g, group), std::vector<char>(space_of(g, group).size(), 0));
+  Nest nest(group.space, group.axes);
   Body body(g, group, layout_of, b, nest);
   nest.form_axes();
   Axis inner = nest.axes.empty() ? Axis{} : nest.axes.back();
@@ -98,54 +48,10 @@ Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) 
 
 // ---- reductions -----------------------------------------------------------------------------------------------------------------------
 
-struct Fold {
-  Op op;
-  std::uint64_t (*identity)(Dtype);  // bits of the stored form
-};
-
-template <class T>
-std::uint64_t bits_of(T v) {
-  std::uint64_t b = 0;
-  std::memcpy(&b, &v, sizeof v);
-  return b;
-}
-// The value of `integers(signed)` for integers, `real` for floats.
-std::uint64_t number_bits(Dtype t, double real, std::int64_t integer) {
-  switch (t) {
-    case Dtype::float32: return bits_of(static_cast<float>(real));
-    case Dtype::float64: return bits_of(real);
-    case Dtype::float16: return real == 0 ? 0 : real == 1 ? 0x3C00 : real > 0 ? 0x7C00 : 0xFC00;
-    case Dtype::bfloat16: return real == 0 ? 0 : real == 1 ? 0x3F80 : real > 0 ? 0x7F80 : 0xFF80;
-    case Dtype::complex64: return bits_of(static_cast<float>(real));
-    default: return bits_of(integer) & (size_of(t) == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * size_of(t))) - 1);
-  }
-}
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-std::int64_t lowest(Dtype t) { return is_signed(t) ? static_cast<std::int64_t>(~std::uint64_t{0} << (8 * size_of(t) - 1)) : 0; }
-std::int64_t highest(Dtype t) { return t == Dtype::bool_ ? 1 : is_signed(t) ? ~lowest(t) : -1; }
-
-// How each Reduce operation folds.
-Fold fold_of(Op op) {
-  switch (op) {
-    case Op::Sum: return {Op::Add, [](Dtype t) { return number_bits(t, 0, 0); }};
-    case Op::Prod: return {Op::Multiply, [](Dtype t) { return number_bits(t, 1, 1); }};
-    case Op::Max: return {Op::Maximum, [](Dtype t) { return number_bits(t, -kInfinity, lowest(t)); }};
-    case Op::Min: return {Op::Minimum, [](Dtype t) { return number_bits(t, kInfinity, highest(t)); }};
-    case Op::All: return {Op::LogicalAnd, [](Dtype t) { return number_bits(t, 1, 1); }};
-    case Op::Any: return {Op::LogicalOr, [](Dtype t) { return number_bits(t, 0, 0); }};
-    default: throw InternalError("internal: lower: not a reduction");
-  }
-}
-// Half dtypes accumulate in float32 and round once, at the end.
-Dtype accumulator(const Node& n) {
-  Dtype t = static_cast<Dtype>(n.attrs[0]);
-  return is_half(t) && n.op != Op::Max && n.op != Op::Min ? Dtype::float32 : t;
-}
-
 class Reduction {
  public:
   Reduction(const Graph& g, const Group& group, LayoutOf layout_of)
-      : g_(g), group_(group), nest_(space_of(g, group), reduced_flags(g, group)), body_(g, group, layout_of, b_, nest_) {
+      : g_(g), group_(group), nest_(group.space, group.axes), body_(g, group, layout_of, b_, nest_) {
     b_.kernel.name = name_of(g, group);
     for (Id id : group.members)
       if (!graph::is_pointwise(g[id])) {
@@ -189,14 +95,6 @@ class Reduction {
     std::size_t access = 0;
     Ref carry = kNone;
   };
-
-  static std::vector<char> reduced_flags(const Graph& g, const Group& group) {
-    std::vector<char> flags(space_of(g, group).size(), 0);
-    for (Id id : group.members)
-      if (!graph::is_pointwise(g[id]))
-        for (std::size_t i = 1; i < g[id].attrs.size(); ++i) flags[static_cast<std::size_t>(g[id].attrs[i])] = 1;
-    return flags;
-  }
 
   Ref element(const Part& p) { return b_.cast(body_.value(g_[p.id].in[0]), p.accumulator); }
 
@@ -375,10 +273,22 @@ class Reduction {
 }  // namespace
 
 std::vector<Lowered> lower(const Graph& g, const Group& group, LayoutOf layout_of) {
-  bool reduces = std::any_of(group.members.begin(), group.members.end(), [&](Id id) { return !graph::is_pointwise(g[id]); });
-  if (reduces) return Reduction(g, group, layout_of).run();
+  // Members of other shapes than the space, or that read a reduction of it, are computed row by row.
+  bool reduces = false, rows = false;
+  for (Id id : group.members) {
+    if (!graph::is_pointwise(g[id])) {
+      reduces = true;
+    } else if (!group.axes.empty()) {
+      rows = rows || g[id].type.shape != group.space;
+      for (Id u : g[id].in) {
+        const Id made = graph::under_views(g, u);
+        rows = rows || (!graph::is_pointwise(g[made]) && std::binary_search(group.members.begin(), group.members.end(), made));
+      }
+    }
+  }
+  if (reduces && !rows) return Reduction(g, group, layout_of).run();
   std::vector<Lowered> out;
-  out.push_back(lower_pointwise(g, group, layout_of));
+  out.push_back(rows ? lower_rows(g, group, layout_of) : lower_pointwise(g, group, layout_of));
   return out;
 }
 

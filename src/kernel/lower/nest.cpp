@@ -16,6 +16,19 @@ std::vector<Nest::Run> Nest::runs(const Access& a, const Axis& axis) const {
   return list;
 }
 
+std::vector<std::int64_t> Nest::spread(const Shape& shape, const std::vector<std::int64_t>& strides) const {
+  if (shape == space_) return strides;
+  std::vector<std::int64_t> out(space_.size(), 0);
+  std::size_t from = 0;
+  for (std::size_t d = 0; d < space_.size(); ++d) {
+    if (reduced_[d] || space_[d] == 1) continue;
+    while (from < shape.size() && shape[from] == 1) ++from;
+    check(from < shape.size() && shape[from] == space_[d], "lower: an operand has neither the space's shape nor that of its rows");
+    out[d] = strides[from++];
+  }
+  return out;
+}
+
 void Nest::form_axes() {
   for (std::size_t d = 0; d < space_.size(); ++d) {
     if (space_[d] == 1) continue;

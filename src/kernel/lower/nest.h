@@ -23,8 +23,12 @@ struct Access {
 
 class Nest {
  public:
-  Nest(const Shape& space, std::vector<char> reduced) : space_(space), reduced_(std::move(reduced)) {}
+  Nest(const Shape& space, const std::vector<std::int64_t>& reduced) : space_(space), reduced_(space.size(), 0) {
+    for (std::int64_t d : reduced) reduced_[static_cast<std::size_t>(d)] = 1;
+  }
 
+  /// Strides over the space from those over `shape`, which is the space or has its kept axes' sizes (axes of size 1 aside).
+  std::vector<std::int64_t> spread(const Shape& shape, const std::vector<std::int64_t>& strides) const;
   /// Registers an access; returns its number.
   std::size_t add(std::vector<std::int64_t> strides) {
     accesses_.push_back({std::move(strides)});

@@ -40,9 +40,7 @@ Lowered lower_scatter(const graph::Graph& g, Id id, LayoutOf layout_of) {
   const std::int64_t size = n.type.shape[axis], count = space[axis];
   Builder b;
   b.kernel.name = ops::info(n.op).name;
-  std::vector<char> along(space.size(), 0);
-  along[axis] = 1;
-  Nest nest(space, std::move(along));
+  Nest nest(space, {n.attrs[0]});
 
   Lowered out;
   auto read = [&](Id of) {
