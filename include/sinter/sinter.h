@@ -6,6 +6,7 @@
 #include "sinter/compile.h"
 #include "sinter/functions.h"
 #include "sinter/io.h"
+#include "sinter/losses.h"
 #include "sinter/memory.h"
 #include "sinter/random.h"
 #include "sinter/transforms.h"

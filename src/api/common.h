@@ -26,6 +26,9 @@ void convert(const void* source, Dtype from, void* target, Dtype to, std::int64_
 
 /// The dtype of each operand once scalars have taken the arrays' (scalars alone: their own).
 std::vector<Dtype> operand_types(const char* what, std::span<const Operand* const> operands);
+inline Dtype at_least_float(Dtype t) { return is_floating(t) || is_complex(t) ? t : Dtype::float32; }
+/// Where several steps follow each other, halves take them in float32.
+inline Dtype computing(Dtype t) { return is_half(t) ? Dtype::float32 : at_least_float(t); }
 /// An elementwise operation on operands: scalars resolved, promoted, broadcast.
 Array elementwise(Op op, std::initializer_list<const Operand*> operands);
 

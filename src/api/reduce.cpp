@@ -7,6 +7,8 @@
 
 namespace sinter {
 
+using api::at_least_float;
+using api::computing;
 using api::Op;
 
 namespace {
@@ -49,9 +51,6 @@ Dtype accumulating(Dtype t) {
   if (t == Dtype::uint8 || t == Dtype::uint16) return Dtype::uint32;
   return t;
 }
-Dtype at_least_float(Dtype t) { return is_floating(t) || is_complex(t) ? t : Dtype::float32; }
-// Where several steps follow each other, halves take them in float32.
-Dtype computing(Dtype t) { return is_half(t) ? Dtype::float32 : at_least_float(t); }
 
 std::int64_t folded_size(const Shape& s, const std::vector<int>& axes) {
   std::int64_t n = 1;
