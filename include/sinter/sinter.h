@@ -8,5 +8,6 @@
 #include "sinter/io.h"
 #include "sinter/losses.h"
 #include "sinter/memory.h"
+#include "sinter/nn.h"
 #include "sinter/random.h"
 #include "sinter/transforms.h"
