@@ -4,6 +4,7 @@
 
 #include "sinter/array.h"
 #include "sinter/compile.h"
+#include "sinter/data.h"
 #include "sinter/functions.h"
 #include "sinter/io.h"
 #include "sinter/losses.h"
