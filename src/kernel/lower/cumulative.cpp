@@ -40,9 +40,7 @@ Lowered lower_cumulative(const graph::Graph& g, Id id, LayoutOf layout_of) {
   const ops::Cumulation f = ops::cumulation_of(n.op, t);
   Builder b;
   b.kernel.name = ops::info(n.op).name;
-  std::vector<char> along(n.type.shape.size(), 0);
-  along[axis] = 1;
-  Nest nest(n.type.shape, std::move(along));
+  Nest nest(n.type.shape, {n.attrs[0]});
 
   Lowered out;
   struct Memory {
