@@ -3,6 +3,8 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <limits>
+
 namespace sinter::backends {
 
 using llvm::Value;
