@@ -40,18 +40,18 @@ using Ref = std::uint32_t;
 inline constexpr Ref kNone = ~Ref{0};
 
 enum class Code : std::uint8_t {
-  Arg,      // integer argument number imm: int64
-  Scalar,   // scalar argument number imm, of `dtype`
-  Const,    // literal of `dtype`: the bits of its stored form in imm
-  Loop,     // in[0] begin, in[1] end; kind; unroll (Vector only; a power of two, 1 to 8)
-  Carry,    // in[0] initial, in[1] next; dtype
-  End,      // closes the innermost open loop
-  Compute,  // op on in[0..operands), which have `dtype` (Where: in[0] is bool); the result has result_dtype(op, dtype)
-  Cast,     // in[0] to `dtype`
-  Load,     // buffer imm at index in[0]; dtype is the buffer's
-  Store,    // buffer imm at index in[0], value in[1] of the buffer's dtype
-  Prefetch, // changes nothing: buffer imm is soon used at index in[0], which may be out of range; for writing if the buffer is written
-  Combine,  // in[0] is a Carry of a closed Vector loop; op is a commutative binary operation
+  Arg,       // integer argument number imm: int64
+  Scalar,    // scalar argument number imm, of `dtype`
+  Const,     // literal of `dtype`: the bits of its stored form in imm
+  Loop,      // in[0] begin, in[1] end; kind; unroll (Vector only; a power of two, 1 to 8)
+  Carry,     // in[0] initial, in[1] next; dtype
+  End,       // closes the innermost open loop
+  Compute,   // op on in[0..operands), which have `dtype` (Where: in[0] is bool); the result has result_dtype(op, dtype)
+  Cast,      // in[0] to `dtype`
+  Load,      // buffer imm at index in[0]; dtype is the buffer's
+  Store,     // buffer imm at index in[0], value in[1] of the buffer's dtype
+  Prefetch,  // changes nothing: buffer imm is soon used at index in[0], which may be out of range; for writing if the buffer is written
+  Combine,   // in[0] is a Carry of a closed Vector loop; op is a commutative binary operation
 };
 enum class LoopKind : std::uint8_t { Parallel, Serial, Vector };
 

@@ -58,9 +58,8 @@ class Verifier {
   void check_unused_fields(const Inst& i) const {
     const Inst none{.code = i.code};
     const bool loop = i.code == Code::Loop, op = i.code == Code::Compute || i.code == Code::Combine;
-    const bool number =
-        i.code == Code::Arg || i.code == Code::Scalar || i.code == Code::Const || i.code == Code::Load || i.code == Code::Store ||
-        i.code == Code::Prefetch;
+    const bool number = i.code == Code::Arg || i.code == Code::Scalar || i.code == Code::Const || i.code == Code::Load ||
+                        i.code == Code::Store || i.code == Code::Prefetch;
     const bool dtype = !loop && i.code != Code::Arg && i.code != Code::End;
     require(loop || (i.kind == none.kind && i.unroll == none.unroll && i.prefetch == none.prefetch),
             "kind, unroll and prefetch belong to loops");

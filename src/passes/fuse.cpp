@@ -92,8 +92,8 @@ class Fuser {
     const Id read = g_[consumer].in[operand], producer = graph::under_views(g_, read);
     if (!in_kernel(producer) || !in_kernel(consumer) || graph::is_read_elsewhere(g_[consumer].op, operand)) return false;
     const int rows = rows_of(producer);
-    if (rows == RowSpaces::kNone) return read == producer && !is_reduce(g_[producer]) && !is_row_pointwise(consumer) &&
-                                         same_space(g_, producer, consumer);
+    if (rows == RowSpaces::kNone)
+      return read == producer && !is_reduce(g_[producer]) && !is_row_pointwise(consumer) && same_space(g_, producer, consumer);
     if (is_row_pointwise(consumer) ? rows_of(consumer) != rows : space(g_, consumer) != rows_->space(rows).shape) return false;
     return rows_->follows_rows(read, rows);
   }

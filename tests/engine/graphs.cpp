@@ -159,6 +159,35 @@ const Case kCases[] = {
        return %3
      })",
      1e-5, 1},
+    {"sum_of_a_spread_sum", R"(graph g(%0: float32[5,13]) {
+       %1 = sum %0 {dtype=float32 axes=0,1} : float32[]
+       %2 = reshape %1 {shape=1,1} : float32[1,1]
+       %3 = broadcast_to %2 {shape=5,13} : float32[5,13]
+       %4 = any %3 {dtype=bool axes=0,1} : bool[]
+       return %4
+     })",
+     0, 1},
+    {"product_of_one_value_that_a_loop_computes", R"(graph g(%0: float32[]) {
+       %1 = broadcast_to %0 {shape=3,5,7} : float32[3,5,7]
+       %2 = tan %1 : float32[3,5,7]
+       %3 = prod %2 {dtype=float32 axes=1} : float32[3,7]
+       return %3
+     })",
+     1e-4, 1},
+    {"row_values_that_loops_compute", R"(graph g(%0: float32[6,50]) {
+       %1 = sum %0 {dtype=float32 axes=1} : float32[6]
+       %2 = tan %1 : float32[6]
+       %3 = max %0 {dtype=float32 axes=1} : float32[6]
+       %4 = remainder %2, %3 : float32[6]
+       %5 = isnan %4 : bool[6]
+       %6 = reshape %5 {shape=6,1} : bool[6,1]
+       %7 = broadcast_to %6 {shape=6,50} : bool[6,50]
+       %8 = reshape %4 {shape=6,1} : float32[6,1]
+       %9 = broadcast_to %8 {shape=6,50} : float32[6,50]
+       %10 = where %7, %0, %9 : float32[6,50]
+       return %10, %4
+     })",
+     1e-2, 1},
     {"a_few_long_rows", R"(graph g(%0: float32[2,17000]) {
        %1 = max %0 {dtype=float32 axes=1} : float32[2]
        %2 = reshape %1 {shape=2,1} : float32[2,1]

@@ -50,8 +50,11 @@ class Emitter : public ops::Machine {
   const Bundle& bundle(const ops::Val& v) const { return bundles_[v.id]; }
   /// The value of each part, vectors of frame.width lanes.
   Values lanes(const ops::Val& v);
-  /// lanes(), except for uniforms outside Vector loops: their one scalar.
-  Values values(const ops::Val& v) { return frame.parts == 0 ? bundles_[v.id].parts : lanes(v); }
+
+  /// Of a value that is equal in all lanes (loops of expansions leave even such values as vectors).
+  llvm::Value* scalar(const ops::Val& v) {
+    return bundles_[v.id].uniform ? bundles_[v.id].parts[0] : b.CreateExtractElement(lanes(v)[0], std::uint64_t{0});
+  }
 
   /// Elements at `index`, in their stored form.
   ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index);

@@ -173,9 +173,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
         emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t));
       return;
     }
-    case Code::Prefetch:
-      emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written);
-      return;
+    case Code::Prefetch: emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written); return;
     case Code::Combine: combine(i, r); return;
     case Code::Carry:
     case Code::Loop:
@@ -200,7 +198,7 @@ Lowering::State Lowering::flatten(Ref value, Ref as) {
   const Wide& w = values_[value];
   State out;
   auto take = [&](const Val& v) {
-    const Values parts = plan_.varying[as] ? emitter_.lanes(v) : Values{emitter_.bundle(v).parts[0]};
+    const Values parts = plan_.varying[as] ? emitter_.lanes(v) : Values{emitter_.scalar(v)};
     out.insert(out.end(), parts.begin(), parts.end());
   };
   take(w.re);

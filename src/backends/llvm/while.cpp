@@ -17,21 +17,29 @@ llvm::BasicBlock* new_block(llvm::IRBuilderBase& b, const char* name) {
 // Loops of expansions are for seldom cases (arguments of sin beyond 10^4) or run as long as the slowest lane: to interleave the parts of
 // a bundle would gain nothing and cost a copy of the code each.
 std::vector<Val> Emitter::loop(std::vector<Val> state, Condition condition, Body body) {
-  return frame.parts > 1 ? part_by_part(std::move(state), condition, body) : while_any(std::move(state), condition, body);
+  if (frame.parts > 0)
+    return frame.parts > 1 ? part_by_part(std::move(state), condition, body) : while_any(std::move(state), condition, body);
+  // Outside Vector loops: on a vector of equal lanes, as inside.
+  const Frame outside = std::exchange(frame, Frame{});
+  frame.width = target_.lanes;
+  frame.parts = 1;
+  state = while_any(std::move(state), condition, body);
+  for (Val& v : state) v = uniform(v.dtype, scalar(v));
+  frame = outside;
+  return state;
 }
 
 Value* Emitter::any(const Val& condition) {
-  const Values active = values(condition);
+  const Values active = lanes(condition);
   Value* v = active[0];
   for (std::size_t p = 1; p < active.size(); ++p) v = b.CreateOr(v, active[p]);
-  if (!v->getType()->isVectorTy()) return v;
   llvm::Type* bits = b.getIntNTy(static_cast<unsigned>(frame.width));
   return b.CreateICmpNE(b.CreateBitCast(v, bits), llvm::ConstantInt::get(bits, 0));
 }
 
 std::vector<Val> Emitter::while_any(std::vector<Val> state, Condition condition, Body body) {
   std::vector<Values> initial;
-  for (const Val& v : state) initial.push_back(values(v));
+  for (const Val& v : state) initial.push_back(lanes(v));
   llvm::BasicBlock *before = b.GetInsertBlock(), *head = new_block(b, "while"), *inside = new_block(b, "while.body"),
                    *after = new_block(b, "while.end");
   b.CreateBr(head);
@@ -44,16 +52,16 @@ std::vector<Val> Emitter::while_any(std::vector<Val> state, Condition condition,
       phis[s].back()->addIncoming(v, before);
       current.push_back(phis[s].back());
     }
-    state[s] = frame.parts == 0 ? uniform(state[s].dtype, current[0]) : varying(state[s].dtype, current);
+    state[s] = varying(state[s].dtype, current);
   }
   const Val going = condition(state);
-  const Values active = values(going);
+  const Values active = lanes(going);
   b.CreateCondBr(any(going), inside, after);
   b.SetInsertPoint(inside);
   const std::vector<Val> next = body(state);
   std::vector<Values> chosen;
   for (std::size_t s = 0; s < state.size(); ++s) {
-    chosen.push_back(values(next[s]));
+    chosen.push_back(lanes(next[s]));
     for (std::size_t p = 0; p < phis[s].size(); ++p) chosen[s][p] = b.CreateSelect(active[p], chosen[s][p], phis[s][p]);
   }
   for (std::size_t s = 0; s < state.size(); ++s) {

@@ -276,14 +276,13 @@ std::vector<Lowered> lower(const Graph& g, const Group& group, LayoutOf layout_o
   // Members of other shapes than the space, or that read a reduction of it, are computed row by row.
   bool reduces = false, rows = false;
   for (Id id : group.members) {
-    if (!graph::is_pointwise(g[id])) {
-      reduces = true;
-    } else if (!group.axes.empty()) {
-      rows = rows || g[id].type.shape != group.space;
-      for (Id u : g[id].in) {
-        const Id made = graph::under_views(g, u);
-        rows = rows || (!graph::is_pointwise(g[made]) && std::binary_search(group.members.begin(), group.members.end(), made));
-      }
+    const bool reduction = !graph::is_pointwise(g[id]);
+    reduces = reduces || reduction;
+    if (group.axes.empty()) continue;
+    rows = rows || (!reduction && g[id].type.shape != group.space);
+    for (Id u : g[id].in) {
+      const Id made = graph::under_views(g, u);
+      rows = rows || (!graph::is_pointwise(g[made]) && std::binary_search(group.members.begin(), group.members.end(), made));
     }
   }
   if (reduces && !rows) return Reduction(g, group, layout_of).run();

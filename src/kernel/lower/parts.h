@@ -17,7 +17,8 @@ inline constexpr std::int64_t kColumns = 1024;          // columns of a task of 
 inline constexpr int kPrefetch = 2048;                  // bytes ahead
 inline constexpr int kKept = 12;                        // instructions from which an element is kept for a later pass over its row
 // Elements of a row that leave place for the next row, and for an output's, in a second-level cache of 1 MiB: there asking for the next row
-// during the pass that computes most took softmax from 0.72 to 0.85 of the copy on one thread (from 0.80 to 0.86 on rows of 50257, with two).
+// during the pass that computes most took softmax from 0.72 to 0.85 of the copy on one thread (from 0.80 to 0.86 on rows of 50257, with
+// two).
 inline constexpr std::int64_t kPrefetchedRow = 65536;
 
 /// The operations' names, for people.

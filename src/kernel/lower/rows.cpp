@@ -106,9 +106,8 @@ class Rows {
   bool is_same_in_row(Id id) const {
     if (is_reduction(id) || g_[id].type.shape != group_.space) return true;
     if (!ops::is_elementwise(g_[id].op) || is_output(id)) return false;
-    return std::all_of(g_[id].in.begin(), g_[id].in.end(), [&](Id u) {
-      return is_row_value(body_.under(u)) || (g_[u].op == Op::Constant && g_[u].attrs.size() == 1);
-    });
+    return std::all_of(g_[id].in.begin(), g_[id].in.end(),
+                       [&](Id u) { return is_row_value(body_.under(u)) || (g_[u].op == Op::Constant && g_[u].attrs.size() == 1); });
   }
 
   // The pass that computes an element or folds a reduction; of other row values, the one after which they are known.
