@@ -193,4 +193,24 @@ SINTER_API Array matmul(const Array& a, const Array& b);
 /// beta * c + alpha * (a x b). With alpha = beta = 1 one operation, which rounds halves once.
 SINTER_API Array addmm(const Array& c, const Array& a, const Array& b, double alpha = 1, double beta = 1);
 
+// ---- of neural networks (losses: losses.h) --------------------------------------------------------------------------------------------
+// Compositions that fuse. Halves compute in float32 and round once; results have the promoted dtype of the arrays.
+/// (x - mean) / sqrt(variance + eps) along the last axis, times weight, plus bias (both of the last axis' size).
+SINTER_API Array layer_norm(const Array& x, const std::optional<Array>& weight = {}, const std::optional<Array>& bias = {},
+                            double eps = 1e-5);
+/// x / sqrt(mean(x^2) + eps) along the last axis, times weight.
+SINTER_API Array rms_norm(const Array& x, const std::optional<Array>& weight = {}, double eps = 1e-5);
+/// Rotary positions (Su et al., RoFormer, 2021): x (..., length, features) with the first `dims` features turned, pair by pair, by angles
+/// (position + offset) * scale * base^(-2 i / dims). Pairs are neighbours (traditional) or i and i + dims / 2. `offset`: one, or one for
+/// each element of the first axis.
+SINTER_API Array rope(const Array& x, int dims, bool traditional = false, double base = 10000, double scale = 1, const Operand& offset = 0);
+/// softmax(scale * queries keys^T + mask) values (Vaswani et al., 2017). queries (batch, heads, n, d), keys (batch, kv_heads, m, d),
+/// values (batch, kv_heads, m, e), where kv_heads divides heads and each of its heads serves heads / kv_heads of the queries' (grouped
+/// queries). mask_mode "causal": query i sees keys up to m - n + i. The mask broadcasts to (batch, heads, n, m): bool, true where a key is
+/// seen, or numbers that are added. A row that sees nothing weighs all keys alike.
+SINTER_API Array scaled_dot_product_attention(const Array& queries, const Array& keys, const Array& values, double scale,
+                                              std::string_view mask_mode = "", const std::optional<Array>& mask = {});
+SINTER_API Array scaled_dot_product_attention(const Array& queries, const Array& keys, const Array& values, double scale,
+                                              const Array& mask);
+
 }  // namespace sinter

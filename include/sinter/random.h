@@ -23,5 +23,35 @@ SINTER_API Array uniform(const Shape& shape, Dtype t = float32, const std::optio
 /// Gaussian with mean `loc` and standard deviation `scale`. DtypeError unless floating.
 SINTER_API Array normal(const Shape& shape, Dtype t = float32, const Operand& loc = 0, const Operand& scale = 1,
                         const std::optional<Array>& key = {});
+/// Uniform integers in [low, high), from 32 random bits. DtypeError for floating dtypes.
+SINTER_API Array randint(const Operand& low, const Operand& high, const Shape& shape, Dtype t = int32,
+                         const std::optional<Array>& key = {});
+// Where braces could be a shape or a number a count, a key is exactly an Array or std::optional<Array>.
+template <class K>
+concept Key = std::same_as<K, Array> || std::same_as<K, std::optional<Array>>;
+
+/// bool: true with probability p, which broadcasts to `shape` (without one: its own).
+SINTER_API Array bernoulli(const Operand& p, const Shape& shape, const std::optional<Array>& key = {});
+SINTER_API Array bernoulli(const Operand& p = 0.5);
+template <Key K>
+Array bernoulli(const Operand& p, const K& key) {
+  return bernoulli(p, p.array() ? p.array()->shape() : Shape(), key);
+}
+/// Gaussian (mean 0, standard deviation 1) among the numbers from lower to upper, which broadcast to `shape`.
+SINTER_API Array truncated_normal(const Operand& lower, const Operand& upper, const Shape& shape, Dtype t = float32,
+                                  const std::optional<Array>& key = {});
+/// Standard Gumbel: -log(-log(u)).
+SINTER_API Array gumbel(const Shape& shape, Dtype t = float32, const std::optional<Array>& key = {});
+/// uint32 positions along `axis`, drawn with probabilities softmax(logits): one for each of the other axes' elements, or `num_samples`
+/// along a new last axis.
+SINTER_API Array categorical(const Array& logits, int axis, Dim num_samples, const std::optional<Array>& key = {});
+SINTER_API Array categorical(const Array& logits, int axis = -1);
+namespace detail {
+SINTER_API Array draw_category(const Array& logits, int axis, const std::optional<Array>& key);
+}
+template <Key K>
+Array categorical(const Array& logits, int axis, const K& key) {
+  return detail::draw_category(logits, axis, key);
+}
 
 }  // namespace sinter::random

@@ -9,6 +9,7 @@
 #include "sinter/functions.h"
 #include "sinter/io.h"
 #include "sinter/linalg.h"
+#include "sinter/losses.h"
 #include "sinter/memory.h"
 #include "sinter/random.h"
 #include "sinter/transforms.h"

@@ -81,4 +81,54 @@ Array normal(const Shape& shape, Dtype t, const Operand& loc, const Operand& sca
   return spread * astype(samples, t) + center;
 }
 
+Array randint(const Operand& low, const Operand& high, const Shape& shape, Dtype t, const std::optional<Array>& key) {
+  if (!is_integer(t) && t != bool_) throw DtypeError(str("randint: the dtype is not an integer; got ", t, "; use uniform for numbers"));
+  // Rounded up, a product can reach the bound.
+  const Array drawn = floor(scaled("randint", low, high, shape, float32, key));
+  return astype(maximum(minimum(astype(drawn, int64), astype(high, int64) - 1), astype(low, int64)), t);
+}
+
+Array bernoulli(const Operand& p, const Shape& shape, const std::optional<Array>& key) {
+  const Array chance = api::to_array(p, "bernoulli");
+  require_floating("bernoulli", chance.dtype());
+  const Shape shapes[] = {chance.shape(), shape};
+  if (!(api::broadcast_shapes("bernoulli", shapes) == shape)) {
+    throw ShapeError(
+        str("bernoulli: p does not broadcast to the shape; got ", chance.shape(), " for ", shape, "; make its axes equal or 1"));
+  }
+  // A little more than 2^32, so that p = 1 is always true.
+  const Array above(std::nextafter(4294967296.0f, INFINITY));
+  return draw("bernoulli", shape, 4, key) < chance * above;
+}
+Array bernoulli(const Operand& p) { return bernoulli(p, std::optional<Array>()); }
+
+Array truncated_normal(const Operand& lower, const Operand& upper, const Shape& shape, Dtype t, const std::optional<Array>& key) {
+  require_floating("truncated_normal", t);
+  const Array root = api::scalar(std::numbers::sqrt2, t), low = astype(lower, t), high = astype(upper, t);
+  const Array u = scaled("truncated_normal", erf(low / root), erf(high / root), shape, t, key);
+  return clip(root * erfinv(u), low, high);
+}
+
+Array gumbel(const Shape& shape, Dtype t, const std::optional<Array>& key) {
+  require_floating("gumbel", t);
+  return -log(-log(unit("gumbel", shape, t, key)));
+}
+
+Array detail::draw_category(const Array& logits, int axis, const std::optional<Array>& key) {
+  const Shape& s = api::shape_of(logits, "categorical");
+  api::axis_of("categorical", axis, s);
+  require_floating("categorical", logits.dtype());
+  return argmax(logits + gumbel(s, logits.dtype(), key), axis);
+}
+Array categorical(const Array& logits, int axis) { return detail::draw_category(logits, axis, {}); }
+Array categorical(const Array& logits, int axis, Dim num_samples, const std::optional<Array>& key) {
+  const int last = api::axis_of("categorical", axis, api::shape_of(logits, "categorical"));
+  require_floating("categorical", logits.dtype());
+  const Array moved = expand_dims(moveaxis(logits, last, -1), -2);  // (others..., 1, choices)
+  Shape shape = moved.shape();
+  shape[shape.size() - 2] = num_samples;
+  api::check_sizes("categorical", shape, uint64);
+  return argmax(moved + gumbel(shape, logits.dtype(), key), -1);
+}
+
 }  // namespace sinter::random

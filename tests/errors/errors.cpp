@@ -266,8 +266,51 @@ TEST(Errors, linalg) {
   });
 }
 
+TEST(Errors, network) {
+  const Array q = zeros({1, 4, 3, 8}), k = zeros({1, 3, 3, 8});
+  run({
+      THROWS(ShapeError, "layer_norm: weight or bias does not fit the last axis; got (2) for x (2,3); use shape (3)", layer_norm(m, v)),
+      THROWS(DtypeError, "rms_norm: does not take complex64; got complex64; take its real() or imag() first", rms_norm(c + v)),
+      THROWS(ShapeError, "layer_norm: x is 0-d; got (); give it an axis", layer_norm(s)),
+      THROWS(ShapeError, "rope: the features to turn are no pairs of x's; got dims 3 for x (2,3); use an even number up to 3",
+             rope(m * 1.0, 3)),
+      THROWS(DtypeError, "rope: x is not floating; got int32; convert with astype first", rope(m, 2)),
+      THROWS(ShapeError, "rope: the offset does not fit the first axis; got (3) for x (2,3); give one, or 2",
+             rope(m * 1.0, 2, false, 10000, 1, zeros({3}))),
+      THROWS(ShapeError,
+             "scaled_dot_product_attention: queries, keys and values do not fit; got (1,4,3,8), (1,3,3,8) and (1,3,3,8); make batches "
+             "equal, keys' features those of queries, keys and values equal up to the last axis, and heads a multiple of theirs",
+             scaled_dot_product_attention(q, k, k, 1)),
+      THROWS(
+          ShapeError,
+          "scaled_dot_product_attention: the mask does not broadcast to the scores; got (2,4,3,3) for (1,4,3,3); make its axes equal or 1",
+          scaled_dot_product_attention(q, q, q, 1, zeros({2, 4, 3, 3}))),
+      THROWS(Error, "scaled_dot_product_attention: unknown mask_mode; got \"no\"; use \"\", \"causal\" or \"array\" with a mask",
+             scaled_dot_product_attention(q, q, q, 1, "no")),
+      THROWS(ShapeError,
+             "cross_entropy: the targets' shape does not fit; got (2,3) and (3); give a class for each element off the axis, or "
+             "probabilities of the first one's shape",
+             cross_entropy(m, zeros({3}, int32))),
+      THROWS(ShapeError, "cross_entropy: the probabilities' shape differs from the logits'; got (2) and (2,3); make them equal",
+             cross_entropy(m, v)),
+      THROWS(DtypeError, "nll_loss: targets are neither classes nor probabilities; got bool; convert with astype first", nll_loss(m, b)),
+      THROWS(Error, "cross_entropy: label_smoothing is out of range; got 1; use 0 to below 1", cross_entropy(m, v, {.label_smoothing = 1})),
+      THROWS(ShapeError, "mse_loss: shapes differ; got (2,3) and (2); make them equal", mse_loss(m, v)),
+      THROWS(Error, "huber_loss: delta is not positive; got 0; use a positive number", huber_loss(v, v, 0)),
+      THROWS(ShapeError, "binary_cross_entropy: the weights do not broadcast to the losses; got (3,2) for (2); make their axes equal or 1",
+             binary_cross_entropy(v, v, zeros({3, 2}))),
+  });
+}
+
 TEST(Errors, random) {
   run({
+      THROWS(DtypeError, "randint: the dtype is not an integer; got float32; use uniform for numbers", random::randint(0, 2, {2}, float32)),
+      THROWS(DtypeError, "bernoulli: the dtype is not floating; got int32; use float32, float64, float16 or bfloat16",
+             random::bernoulli(1, {2})),
+      THROWS(ShapeError, "bernoulli: p does not broadcast to the shape; got (3,2) for (2); make its axes equal or 1",
+             random::bernoulli(zeros({3, 2}), {2})),
+      THROWS(DtypeError, "categorical: the dtype is not floating; got int32; use float32, float64, float16 or bfloat16",
+             random::categorical(m)),
       THROWS(Error, "split: the key is not a uint32 array of shape (2); got float32 of shape (2); make one with key(seed) or split",
              random::split(v)),
       THROWS(Error, "bits: the key is not a uint32 array of shape (2); got uint32 of shape (3); make one with key(seed) or split",
