@@ -1,5 +1,6 @@
-// Reading files, and how arrays print.
+// Reading and writing files, and how arrays print.
 #pragma once
+#include <map>
 #include <string>
 
 #include "sinter/array.h"
@@ -9,6 +10,17 @@ namespace sinter {
 /// An IDX file, gzip-compressed or not, of any of its types (big-endian numbers become the machine's). IoError when it cannot be read
 /// or is malformed.
 SINTER_API Array load_idx(const std::string& path);
+
+/// What a .safetensors file holds.
+struct Safetensors {
+  std::map<std::string, Array> arrays;
+  std::map<std::string, std::string> metadata;
+};
+/// Writes arrays of any dtype. The file is replaced as a whole: IoError leaves what was there.
+SINTER_API void save_safetensors(const std::string& path, const std::map<std::string, Array>& arrays,
+                                 const std::map<std::string, std::string>& metadata = {});
+/// IoError when the file cannot be read, is damaged, or holds a dtype that the library has not.
+SINTER_API Safetensors load_safetensors(const std::string& path);
 
 /// How arrays print. Shared by all threads; a print uses one consistent set.
 struct PrintOptions {

@@ -11,5 +11,6 @@
 #include "sinter/linalg.h"
 #include "sinter/losses.h"
 #include "sinter/memory.h"
+#include "sinter/nn.h"
 #include "sinter/random.h"
 #include "sinter/transforms.h"

@@ -64,8 +64,9 @@ std::vector<Id> pull_back(Graph& g, Ids outputs, Ids cotangents, Ids wrt) {
   const std::vector<char> active = active_nodes(g, wrt);
   std::vector<Sym> sums(g.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (cotangents[i] == graph::kKeep) continue;  // of any dtype
     check_type(g, outputs[i], cotangents[i]);
-    if (cotangents[i] != graph::kKeep && active[outputs[i]]) sums[outputs[i]] = sum_of(sums[outputs[i]], {&g, cotangents[i]});
+    if (active[outputs[i]]) sums[outputs[i]] = sum_of(sums[outputs[i]], {&g, cotangents[i]});
   }
   OfResults of_results;
   for (Id id = static_cast<Id>(sums.size()); id-- > 0;) {

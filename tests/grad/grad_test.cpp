@@ -75,6 +75,15 @@ TEST(Grad, HasTheTypeOfTheArgument) {
   EXPECT_NEAR(value(sum(g.layers[1].w)), nudge([](Net& n, double d) { n.layers[1].w += d; }), 1e-3);
 }
 
+TEST(Grad, WithIntegersBesideTheLoss) {
+  auto f = [](const Array& x) { return std::tuple(sum(x * x), argmax(x), x > 1, Array(3)); };
+  auto [result, g] = value_and_grad(f)(Array({1.f, 2.f}));
+  EXPECT_EQ(std::get<1>(result).item<int>(), 1);
+  EXPECT_EQ(values(std::get<2>(result)), (std::vector<float>{0, 1}));
+  EXPECT_EQ(std::get<3>(result).item<int>(), 3);
+  expect_near(g, {2, 4});
+}
+
 TEST(Grad, WithSomethingBesideTheLoss) {
   auto f = [](const Array& x) { return std::pair(sum(x * x), std::vector<Array>{x + 1, exp(x)}); };
   auto [result, g] = value_and_grad(f)(Array({1.f, 2.f}));
