@@ -12,5 +12,6 @@
 #include "sinter/losses.h"
 #include "sinter/memory.h"
 #include "sinter/nn.h"
+#include "sinter/optim.h"
 #include "sinter/random.h"
 #include "sinter/transforms.h"
