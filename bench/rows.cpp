@@ -166,18 +166,24 @@ Work make_mlp_train(Arrays in) {
   }
   training->optimizer.init(training->model);
   for (const Array& a : tree_flatten(*training)) a.eval();
-  Arrays factors{x, training->model.a(x), training->model.a(x) + 1, training->model.c(training->model.a(x)) + 0};
-  for (nn::Linear* l : layers) factors.push_back(l->weight + 0);
-  for (const Array& a : factors) a.eval();
   y.eval(), in.clear();
   auto compiled = compile(train_step);
   auto products = compile(step_products);
+  auto factors = std::make_shared<Arrays>();
   return {[=] {
             Training mine = *training;
             train_step(mine, x, y).eval();
             for (const Array& a : tree_flatten(mine)) a.eval();
           },
-          [=] { compiled(*training, x, y); }, [=] { return compiled.kernels(*training, x, y); }, [=] { products(factors); }};
+          [=] { compiled(*training, x, y); }, [=] { return compiled.kernels(*training, x, y); },
+          [=] {
+            if (factors->empty()) {  // only now: they are no part of the step's memory
+              const Mlp& m = training->model;
+              *factors = {x, m.a(x), m.a(x) + 1, m.c(m.a(x)), m.a.weight + 0, m.b.weight + 0, m.c.weight + 0};
+              for (const Array& a : *factors) a.eval();
+            }
+            products(*factors);
+          }};
 }
 
 constexpr std::int64_t kMillion = 1'000'000;
