@@ -26,7 +26,7 @@ struct Options {
 };
 
 struct Result {  // milliseconds unless named otherwise
-  double regular = 0, compiled = 0, copy = 0, nontemporal = 0, peak_mb = 0, first = 0, cached_first = 0;
+  double regular = 0, compiled = 0, copy = 0, nontemporal = 0, peak_mb = 0, products = 0, first = 0, cached_first = 0;
 };
 
 double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -72,18 +72,19 @@ void measure(const Row& row, double budget_ms) {
       for (int i = 0; i < row.calls; ++i) f();
     };
   };
-  const std::function<void()> turns[] = {copy, calls(work.compiled), calls(work.regular), [&] { memory.copy_nontemporal(); }};
-  std::vector<double> times[4];
+  std::vector<std::function<void()>> turns{copy, calls(work.compiled), calls(work.regular), [&] { memory.copy_nontemporal(); }};
+  if (work.products) turns.push_back(work.products), work.products();
+  std::vector<double> times[5];
   // Each round starts with another one: what runs after a pause, or after a loop that leaves the caches full, is not always the same.
   std::size_t round = 0;
   for (double start = now_ms(); round < 8 || (now_ms() - start < budget_ms && round < 200); ++round) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      std::size_t turn = (round * 3 + i) % 4;
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      std::size_t turn = (round * 3 + i) % turns.size();
       times[turn].push_back(time_ms(turns[turn]));
     }
   }
-  std::printf("%.6f %.6f %.6f %.6f %.1f\n", median(times[2]) / row.calls, median(times[1]) / row.calls, median(times[0]), median(times[3]),
-              peak_mb);
+  std::printf("%.6f %.6f %.6f %.6f %.1f %.6f\n", median(times[2]) / row.calls, median(times[1]) / row.calls, median(times[0]),
+              median(times[3]), peak_mb, median(times[4]));
 }
 
 // ---- in the parent -------------------------------------------------------------------------------------------------------------------
@@ -126,9 +127,10 @@ std::optional<Result> measure_row(const Row& row, int threads, const Options& op
   }
   CacheDir cache;
   std::vector<double> numbers = run_child(std::string("--time ") + row.name + (options.quick ? " 300" : " 2500"), threads, cache.path());
-  if (numbers.size() != 5 || first.empty() || cached.empty()) return std::nullopt;
+  if (numbers.size() != 6 || first.empty() || cached.empty()) return std::nullopt;
   r.first = median(first), r.cached_first = median(cached);
-  r.regular = numbers[0], r.compiled = numbers[1], r.copy = numbers[2], r.nontemporal = numbers[3], r.peak_mb = numbers[4];
+  r.regular = numbers[0], r.compiled = numbers[1], r.copy = numbers[2], r.nontemporal = numbers[3], r.peak_mb = numbers[4],
+  r.products = numbers[5];
   return r;
 }
 
@@ -146,9 +148,9 @@ void print_json(const Row& row, int threads, const Result& r) {
   std::string roofline = memory_bound(row) ? text("%.3f", r.copy / r.compiled) : "null";
   std::printf(
       "{\"work\":\"%s\",\"device\":\"cpu\",\"threads\":%d,\"regular_ms\":%.4f,\"compiled_ms\":%.4f,\"speedup\":%.2f,\"roofline\":%s,"
-      "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f}\n",
+      "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f%s}\n",
       row.name, threads, r.regular, r.compiled, r.regular / r.compiled, roofline.c_str(), r.first, r.cached_first, r.compiled * 1e3,
-      r.peak_mb);
+      r.peak_mb, r.products > 0 ? text(",\"products_ms\":%.4f", r.products).c_str() : "");
   std::fflush(stdout);
 }
 
@@ -158,7 +160,8 @@ std::string table_line(const Row& row, int threads, const Result& r) {
                            ? text("%9.3f %7.1f %7.1f %7.1f", r.copy / r.compiled, rate(r.compiled), rate(r.copy), rate(r.nontemporal))
                            : std::string(33, ' ');
   return text("%-14s %7d %11.4f %11.4f %8.2f %s %10.1f %10.1f %8.1f", row.name, threads, r.regular, r.compiled, r.regular / r.compiled,
-              memory.c_str(), r.first, r.cached_first, r.peak_mb);
+              memory.c_str(), r.first, r.cached_first, r.peak_mb) +
+         (r.products > 0 ? text("  products alone %.4f ms", r.products) : "");
 }
 
 void print_table(const std::vector<std::string>& lines) {

@@ -26,14 +26,14 @@ void convert(const void* source, Dtype from, void* target, Dtype to, std::int64_
 
 /// The dtype of each operand once scalars have taken the arrays' (scalars alone: their own).
 std::vector<Dtype> operand_types(const char* what, std::span<const Operand* const> operands);
-inline Dtype at_least_float(Dtype t) { return is_floating(t) || is_complex(t) ? t : Dtype::float32; }
-/// Where several steps follow each other, halves take them in float32.
-inline Dtype computing(Dtype t) { return is_half(t) ? Dtype::float32 : at_least_float(t); }
 /// An elementwise operation on operands: scalars resolved, promoted, broadcast.
 Array elementwise(Op op, std::initializer_list<const Operand*> operands);
 
 /// In which a sum or product of t is given: small integers and bool in 32 bits.
 Dtype accumulating(Dtype t);
+inline Dtype at_least_float(Dtype t) { return is_floating(t) || is_complex(t) ? t : Dtype::float32; }
+/// Where several steps follow each other, halves take them in float32.
+inline Dtype computing(Dtype t) { return is_half(t) ? Dtype::float32 : at_least_float(t); }
 /// DtypeError for complex64; for an operation that orders numbers, with that reason. Error for an unset array.
 void require_real(const char* what, const Array& x);
 void require_order(const char* what, const Array& x);

@@ -9,10 +9,7 @@ namespace {
 // To its computing dtype.
 Array wide(const Array& x) { return engine::cast(x, api::computing(x.dtype())); }
 
-void require_real(const char* what, const Array& x) {
-  engine::operand_of(x, what);
-  if (is_complex(x.dtype())) throw DtypeError(str(what, ": does not take complex64; got complex64; take its real() or imag() first"));
-}
+using api::require_real;
 
 Array reduced(const Array& losses, Reduction reduction, Dtype t) {
   return engine::cast(reduction == Reduction::mean ? mean(losses) : reduction == Reduction::sum ? sum(losses) : losses, t);

@@ -7,6 +7,7 @@
 
 namespace sinter {
 
+using api::accumulating;
 using api::at_least_float;
 using api::computing;
 using api::Op;
@@ -45,8 +46,6 @@ Array extreme(Op op, const char* what, const Array& x, Dtype t, const Axes& axes
   if (folded.empty() && (op == Op::ArgMax || op == Op::ArgMin)) return zeros(s, t);
   return reduce(op, x, t, folded, keepdims);
 }
-
-using api::accumulating;
 
 std::int64_t folded_size(const Shape& s, const std::vector<int>& axes) {
   std::int64_t n = 1;

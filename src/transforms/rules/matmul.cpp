@@ -5,11 +5,23 @@
 
 namespace sinter::transforms {
 
-Sym adjoint(const Sym& x) { return conj(move_axis(x, x.rank() - 1, x.rank() - 2)); }
+Sym swapped(const Sym& x) { return move_axis(x, x.rank() - 1, x.rank() - 2); }
+Sym adjoint(const Sym& x) { return conj(swapped(x)); }
+
+// Whether x exchanges its last two axes: a weight that is used transposed.
+bool is_swapped(const Sym& x) {
+  const Node& n = (*x.graph)[x.id];
+  return n.op == Op::Transpose && n.attrs.back() == static_cast<std::int64_t>(x.rank()) - 2;
+}
+// a b, the cotangent of `operand`. Where that is a transpose, b^T a^T transposed: so that what comes out before the transpose has the
+// layout of the weight, and nobody reads it across its rows.
+Sym product_for(const Sym& operand, const Sym& a, const Sym& b) {
+  return is_swapped(operand) ? swapped(matmul(swapped(b), swapped(a))) : matmul(a, b);
+}
 
 void vjp_product(const Call& c, const Sym& g, std::size_t first, Cotangents& to) {
-  if (to.wanted(first)) to.add(first, matmul(g, adjoint(c.in(first + 1))));
-  if (to.wanted(first + 1)) to.add(first + 1, matmul(adjoint(c.in(first)), g));
+  if (to.wanted(first)) to.add(first, product_for(c.in(first), g, adjoint(c.in(first + 1))));
+  if (to.wanted(first + 1)) to.add(first + 1, product_for(c.in(first + 1), adjoint(c.in(first)), g));
 }
 Sym jvp_product(const Call& c, std::span<const Sym> t, std::size_t first) {
   const Sym left = t[first] ? matmul(t[first], c.in(first + 1)) : kZero;

@@ -1,0 +1,139 @@
+// Trains a network on 8,000 handwritten digits and tests it on 2,000 others: one compiled step whose state is the model and its optimizer.
+// Writes mnist_loss.png, mnist_confusion.png and a checkpoint, mnist.safetensors, which is read back and verified.
+#include <sinter/sinter.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "picture.h"
+
+using namespace sinter;
+
+namespace {
+
+constexpr int kEpochs = 15, kBatch = 128, kPixels = 28 * 28;
+
+struct Mlp {
+  nn::Linear first{kPixels, 512}, second{512, 512}, last{512, 10};
+  nn::Dropout drop{0.3};
+  Array operator()(const Array& x) const { return last(drop(relu(second(drop(relu(first(x))))))); }
+  SINTER_FIELDS(first, second, last, drop)
+};
+
+Array loss(const Mlp& model, const Array& x, const Array& y) { return cross_entropy(model(x), y, Reduction::mean); }
+
+Array train_step(Mlp& model, optim::AdamW& optimizer, const Array& x, const Array& y) {
+  auto [value, gradients] = nn::value_and_grad(loss)(model, x, y);
+  optimizer.update(model, gradients);
+  return value;
+}
+
+struct Digits {
+  Array images;  // (n, 784), 0 to 1
+  Array labels;  // (n), uint8
+};
+Digits load(const std::string& name) {
+  const std::string data = EXAMPLE_DATA;
+  Array pixels = load_idx(data + "/" + name + "-images-idx3-ubyte.gz");
+  return {reshape(astype(pixels, float32) / 255, {-1, kPixels}).eval(), load_idx(data + "/" + name + "-labels-idx1-ubyte.gz")};
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// On a terminal a bar that moves; else a line an epoch.
+class Progress {
+ public:
+  explicit Progress(std::int64_t steps) : steps_(steps), start_(now()) {}
+  void show(std::int64_t done, std::int64_t images, double value, int epoch, bool epoch_ends) {
+    const double seconds = now() - start_, left = seconds / static_cast<double>(done) * static_cast<double>(steps_ - done);
+    const int filled = static_cast<int>(30 * done / steps_);
+    if (terminal_)
+      std::printf("\r[%.*s%.*s] epoch %2d  loss %.4f  %6.0f images/s  %4.1f s left ", filled, "##############################", 30 - filled,
+                  "..............................", epoch, value, static_cast<double>(images) / seconds, left);
+    else if (epoch_ends)
+      std::printf("epoch %2d  loss %.4f  %6.0f images/s  %4.1f s left\n", epoch, value, static_cast<double>(images) / seconds, left);
+    if (terminal_ && done == steps_) std::printf("\n");
+    std::fflush(stdout);
+  }
+
+ private:
+  std::int64_t steps_;
+  double start_;
+  bool terminal_ = isatty(STDOUT_FILENO) == 1;
+};
+
+std::vector<int> predict(Mlp model, const Array& images) {
+  nn::eval(model);
+  return compile([](const Mlp& m, const Array& x) { return argmax(m(x), 1); })(model, images).to_vector<int>();
+}
+double accuracy(const std::vector<int>& predicted, const std::vector<int>& labels) {
+  int right = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) right += predicted[i] == labels[i];
+  return right / static_cast<double>(labels.size());
+}
+
+// The median of milliseconds a step.
+template <class Step>
+double time_steps(Step step, Mlp model, optim::AdamW optimizer, const Array& x, const Array& y) {
+  std::vector<double> times;
+  for (int i = 0; i < 25; ++i) {
+    const double start = now();
+    step(model, optimizer, x, y).eval();
+    for (const Array& a : tree_flatten(std::tuple(model, optimizer))) a.eval();
+    times.push_back(1e3 * (now() - start));
+  }
+  std::ranges::nth_element(times, times.begin() + 12);
+  return times[12];
+}
+
+}  // namespace
+
+int main() {
+  random::seed(3);
+  const Digits training = load("train"), test = load("test");
+  const data::Batches batches({training.images, training.labels}, kBatch);
+  Mlp model;
+  std::printf("%s\n", nn::summary(model).c_str());
+
+  const std::int64_t steps = kEpochs * batches.count();
+  optim::AdamW optimizer(optim::warm_up(20, optim::cosine_decay(2e-3, steps - 20, 1e-5)), 0.01);
+  optimizer.init(model);
+  auto step = compile(train_step, {.name = "train_step"});
+
+  std::vector<double> losses;
+  Progress progress(steps);
+  const double start = now();
+  for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+    std::int64_t in_epoch = 0;
+    for (const std::vector<Array>& batch : batches.epoch(random::key(static_cast<std::uint64_t>(epoch)))) {
+      losses.push_back(step(model, optimizer, batch[0], batch[1]).item<double>());
+      const auto done = static_cast<std::int64_t>(losses.size());
+      progress.show(done, done * kBatch, losses.back(), epoch, ++in_epoch == batches.count());
+    }
+  }
+  const auto stats = step.stats();
+  std::printf("%lld steps in %.1f s; %lld traces (one for the smaller last batch), %lld kernels\n", static_cast<long long>(steps),
+              now() - start, static_cast<long long>(stats.traces), static_cast<long long>(stats.kernels));
+
+  const std::vector<int> labels = test.labels.to_vector<int>(), predicted = predict(model, test.images);
+  std::printf("test accuracy: %.2f%% of %zu digits\n", 100 * accuracy(predicted, labels), labels.size());
+
+  nn::save("mnist.safetensors", model, {{"accuracy", std::to_string(accuracy(predicted, labels))}});
+  random::seed(2);
+  Mlp loaded;
+  nn::load("mnist.safetensors", loaded);
+  std::printf("mnist.safetensors: loaded into a new model; its predictions are %s\n",
+              predict(loaded, test.images) == predicted ? "the same" : "DIFFERENT");
+
+  const Array x = slice(training.images, {0}, {kBatch}), y = slice(training.labels, {0}, {kBatch});
+  const double regular = time_steps(train_step, model, optimizer, x, y), compiled = time_steps(step, model, optimizer, x, y);
+  std::printf("a step of %d images: regular %.2f ms, compiled %.2f ms (%.2f times)\n", kBatch, regular, compiled, regular / compiled);
+
+  std::vector<std::vector<int>> confusion(10, std::vector<int>(10));
+  for (std::size_t i = 0; i < labels.size(); ++i) ++confusion[static_cast<std::size_t>(labels[i])][static_cast<std::size_t>(predicted[i])];
+  write_curve("mnist_loss.png", losses, static_cast<std::size_t>(batches.count()));
+  write_confusion("mnist_confusion.png", confusion);
+  std::printf("mnist_loss.png: the loss of each step and its mean; mnist_confusion.png: true digits down, predicted ones across\n");
+}
