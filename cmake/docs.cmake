@@ -1,7 +1,7 @@
 # test_docs: every C++ block of the user's pages, compiled against the public interface and run (tools/doc_blocks.py).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(doc_pages)
-foreach(page README.md docs/COMPILE.md docs/TRANSFORMS.md docs/ARCHITECTURE.md)
+foreach(page README.md docs/COMPILE.md docs/TRANSFORMS.md docs/TRAINING.md docs/ARCHITECTURE.md)
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${page})
     list(APPEND doc_pages ${page})
   endif()
