@@ -374,6 +374,7 @@ Leaves note_vmap(std::span<const Array> outputs, std::span<const Array> argument
   for (const engine::OpenTape* t = engine::innermost_tape(); t; t = t->outer())
     if (t->batch >= 0 && std::find(sizes.begin(), sizes.end(), t->batch) == sizes.end()) sizes.push_back(t->batch);
   if (arguments.empty()) sizes.clear();
+  if (engine::Trace* trace = engine::open_trace()) trace->has_batch_rules = true;
   std::vector<TracedBody> rules;
   for (std::int64_t n : sizes) {
     Leaves in;

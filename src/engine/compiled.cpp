@@ -4,6 +4,7 @@
 // before commit(), which only assigns pointers and moves.
 #include "engine/compiled.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -146,8 +147,10 @@ void read(const detail::Call& call, Frame& f) {
   f.types_at = f.key.size();
   for (const Array& a : f.inputs) {
     const Value& v = *a.get();
-    if (v.symbolic) [[unlikely]]
-      throw_no_data(a, "compiled call");
+    if (v.symbolic) [[unlikely]] {
+      if (!innermost_tape()) throw_no_data(a, "compiled call");
+      check_operand(a, "compiled call");
+    }
     std::size_t rank = v.shape.size();
     char head[2] = {static_cast<char>(v.dtype), static_cast<char>(rank)};
     f.key.append(head, 2);
@@ -218,7 +221,8 @@ void run(const detail::Call& call, Frame& f, const Entry& e) {
   check(f.results.size() == e.results.size(), "a copy of a result has another number of arrays");
   if (e.draws) f.inputs.push_back(generator_state());
   std::vector<Array> outputs;
-  if (e.graph) outputs = e.graph->run(f.inputs, e.owned);
+  // A transform sees the operations that were traced; nothing is traced again.
+  if (e.graph) outputs = innermost_tape() ? e.graph->replay(f.inputs) : e.graph->run(f.inputs, e.owned);
   check(outputs.size() == e.computed, "a graph returned another number of outputs");
 
   // Commit: nothing below can fail.
@@ -288,8 +292,13 @@ std::string inspect_compiled(const Call& call, Inspect what) {
 
 bool run_regular(const Callee& callee) {
   callee.program->calls.fetch_add(1, std::memory_order_relaxed);
-  return engine::open_trace() || engine::innermost_tape() ||
-         globals::compile_mode.load(std::memory_order_relaxed) == static_cast<std::uint8_t>(CompileMode::disabled);
+  if (globals::compile_mode.load(std::memory_order_relaxed) == static_cast<std::uint8_t>(CompileMode::disabled)) return true;
+  const engine::Trace* trace = engine::open_trace();
+  if (trace && trace->callee.program) return true;  // part of what is being compiled
+  if (!engine::innermost_tape()) return false;
+  // Under a transform the entry's operations are played, unless they hold arrays that the transform must see, or might.
+  return callee.constants || callee.program->has_batch_rules.load(std::memory_order_relaxed) ||
+         std::any_of(callee.held.begin(), callee.held.end(), [](const Array& a) { return a.get()->tape != 0 || a.get()->symbolic; });
 }
 
 }  // namespace sinter::detail

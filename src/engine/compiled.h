@@ -104,6 +104,7 @@ struct Entry {
   std::vector<int> owned;                             // see CompiledGraph::run
   std::size_t computed = 0;                           // outputs of the graph
   std::unique_ptr<CompiledGraph> graph;
+  std::vector<std::string> notes;  // for explain()
   std::shared_ptr<Totals> totals;
   std::atomic<std::int64_t> hits{0};
 
@@ -132,6 +133,7 @@ class Program {
 
   const CompileOptions options;
   std::atomic<std::int64_t> calls{0};
+  std::atomic<bool> has_batch_rules{false};  // under vmap it must run as it is
   const std::shared_ptr<engine::Totals> totals = std::make_shared<engine::Totals>();
 
   /// The entry of a key, its guards hold; null: a miss.

@@ -89,8 +89,15 @@ ForkMutex& stripe_of(const void* p) {
 
 class Compiled final : public CompiledGraph {
  public:
-  Compiled(Capture&& c, const GraphOptions& options) : options_(options), constants_(std::move(c.constants)) {
-    prepared_ = with_replay(c.graph, [&] { return prepare(c.graph, options); });
+  Compiled(Capture&& c, const GraphOptions& options)
+      : options_(options), captured_(std::move(c.graph)), constants_(std::move(c.constants)) {
+    prepared_ = with_replay(captured_, [&] { return prepare(captured_, options); });
+  }
+
+  std::vector<Array> replay(std::span<const Array> inputs) const override {
+    std::vector<Array> all(inputs.begin(), inputs.end());
+    all.insert(all.end(), constants_.begin(), constants_.end());
+    return engine::replay(captured_, all);
   }
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) override {
@@ -138,6 +145,7 @@ class Compiled final : public CompiledGraph {
   }
 
   GraphOptions options_;
+  const Graph captured_;
   Prepared prepared_;
   std::vector<Array> constants_;
   ForkMutex& lock_ = stripe_of(this);  // held while a plan is made, not while it runs

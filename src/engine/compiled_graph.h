@@ -30,6 +30,8 @@ class CompiledGraph {
   /// the caller knows of and gives up (0: not to be overwritten); if there are no others, its memory may hold an output. Throws before
   /// any input is overwritten.
   virtual std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) = 0;
+  /// The same as lazy values, operation by operation, for a transform to see. Inputs may be placeholders.
+  virtual std::vector<Array> replay(std::span<const Array> inputs) const = 0;
   virtual GraphCost cost() const = 0;
   virtual std::string graph_text() const = 0;                          // optimised
   virtual std::string kernel_text(std::span<const Array> inputs) = 0;  // of the plan for these inputs

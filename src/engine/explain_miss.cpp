@@ -173,6 +173,7 @@ std::string explain_callee(const Callee& callee) {
     out << "), hits: " << e->hits << (e->draws ? ", draws random numbers" : "") << '\n';
     std::istringstream lines(e->graph ? e->graph->explain() : "nothing is computed: every output is an input or a constant");
     for (std::string line; std::getline(lines, line);) out << "  " << line << '\n';
+    for (const std::string& note : e->notes) out << "  " << note << '\n';
   }
   return out.str();
 }

@@ -230,6 +230,37 @@ std::vector<Id> variables_of(const Recording& r) {
 
 }  // namespace
 
+namespace {
+
+// What the way back reads of the way there: it is kept until then. Inputs and constants are there anyway.
+std::string saved_values(const Graph& g, Id end, std::span<const Id> gradients, const char* what) {
+  std::vector<bool> read(end, false), needed(g.size(), false);
+  for (Id id : gradients)
+    if (id != graph::kKeep) needed[id] = true;
+  for (Id id = g.size(); id-- > end;) {
+    if (!needed[id]) continue;
+    for (Id in : g[id].in) {
+      // A view keeps what it shows; a recomputation what it begins with.
+      while (ops::info(g[in].op).kind == ops::OpKind::View || g[in].op == Op::Barrier) in = g[in].in[0];
+      needed[in] = true;
+      if (in < end && !g[in].in.empty()) read[in] = true;
+    }
+  }
+  constexpr std::size_t kMaxListed = 20;
+  std::int64_t count = 0, bytes = 0;
+  std::string list;
+  for (Id id = 0; id < end; ++id) {
+    if (!read[id]) continue;
+    const graph::Type& t = g[id].type;
+    bytes += t.shape.product() * size_of(t.dtype);
+    if (static_cast<std::size_t>(count++) < kMaxListed)
+      list += str(list.empty() ? " " : ", ", ops::info(g[id].op).name, ' ', t.dtype, t.shape);
+  }
+  return str(what, " saves ", count, " values, ", bytes, " bytes:", list, count > static_cast<std::int64_t>(kMaxListed) ? ", ..." : "");
+}
+
+}  // namespace
+
 Derivatives backward(const Recording& r, std::span<const Array> cotangents) {
   if (cotangents.size() != r.outputs.size())
     throw ShapeError(str(r.what, ": the cotangent has another number of arrays than the result; got ", cotangents.size(), " and ",
@@ -239,7 +270,9 @@ Derivatives backward(const Recording& r, std::span<const Array> cotangents) {
   std::vector<Id> given_ids, wrt = variables_of(r);
   for (std::size_t i = 0; i < cotangents.size(); ++i)
     given_ids.push_back(cotangents[i].valid() ? given(g, bindings, cotangents[i], r.outputs[i], r, "cotangent") : graph::kKeep);
+  const Id end = g.size();
   std::vector<Id> gradients = transforms::pull_back(g, r.outputs, given_ids, wrt);
+  if (engine::Trace* trace = engine::open_trace()) trace->notes.push_back(saved_values(g, end, gradients, r.what));
   return finish(g, r, bindings, gradients, wrt);
 }
 

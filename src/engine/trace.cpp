@@ -113,11 +113,8 @@ void Trace::admit(const Array& a, const char* op) {
   admitted.insert(at, a);
 }
 
-TraceScope::TraceScope(Trace& trace) {
-  check(current == nullptr, "a trace is open already");
-  current = &trace;
-}
-TraceScope::~TraceScope() { current = nullptr; }
+TraceScope::TraceScope(Trace& trace) : outer_(current) { current = &trace; }
+TraceScope::~TraceScope() { current = outer_; }
 Trace* open_trace() { return current; }
 
 std::uint64_t current_trace() { return current ? current->id : 0; }

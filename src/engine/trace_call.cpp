@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "engine/compiled.h"
 #include "engine/generator.h"
+#include "engine/tape.h"
 #include "engine/trace.h"
 #include "engine/tracing.h"
 #include "engine/value.h"
@@ -226,6 +227,11 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
                                   .simplify = mode != CompileMode::no_simplify,
                                   .fuse = mode != CompileMode::no_fuse,
                                   .fast_math = program.options.fast_math});
+  entry->notes = std::move(t.notes);
+  if (t.has_batch_rules) {
+    program.has_batch_rules.store(true, std::memory_order_relaxed);
+    if (innermost_tape()) t.keep = false;
+  }
   program.note_time(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   if (t.keep) program.insert(entry);
   return entry;

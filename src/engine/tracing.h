@@ -27,18 +27,23 @@ struct Trace {
   std::vector<Array> admitted;             // arrays from before the trace that it uses as constants; sorted by address
   std::vector<std::size_t> same_as_input;  // inputs that it also reached by reference: the entry holds for these very arrays only
   bool keep = true;                        // false: the entry serves this call alone
+  bool has_batch_rules = false;            // custom_vmap: for the batches that are open now, not for those to come
+  std::vector<std::string> notes;          // for explain()
 
   /// Lets the trace use an array made before it, or throws CaptureError.
   void admit(const Array& a, const char* op);
 };
 
-/// Opens a trace on this thread.
+/// Opens a trace on this thread; what is open already waits.
 class TraceScope {
  public:
   explicit TraceScope(Trace& trace);
   ~TraceScope();
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  Trace* const outer_;
 };
 Trace* open_trace();
 

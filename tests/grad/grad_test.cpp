@@ -268,4 +268,79 @@ TEST(Errors, NameWhatIsWrong) {
   for (const Case& c : cases) EXPECT_EQ(thrown<Error>(c.f), c.text);
 }
 
+// ---- compiled functions under transforms
+// ---------------------------------------------------------------------------------------------------
+
+TEST(OfCompiled, AreTracedOnce) {
+  int runs = 0;
+  auto f = compile([&runs](const Array& x, const Array& y) {
+    ++runs;
+    return sum(tanh(x * y) + random::normal({3}, float32, 0, 0, random::key(1)));
+  });
+  const Array x({1.f, 2.f, 3.f}), y({0.5f, 0.25f, 0.1f}), xs = ones({4, 3}), ys = ones({4, 3});
+  auto plain = [](const Array& x, const Array& y) { return sum(tanh(x * y)); };
+  for (int i = 0; i < 3; ++i) {
+    expect_near(grad(f)(x, y), values(grad(plain)(x, y)));
+    expect_near(value_and_grad<1>(f)(x, y).second, values(grad<1>(plain)(x, y)));
+    expect_near(vjp(f, x, y).first, values(plain(x, y)));
+    expect_near(jvp(f, std::tuple(x, y), std::tuple(y, x)).second, values(jvp(plain, std::tuple(x, y), std::tuple(y, x)).second));
+    expect_near(vmap(f)(xs, ys), values(vmap(plain)(xs, ys)));
+    expect_near(vmap(grad(f))(xs, ys), values(vmap(grad(plain))(xs, ys)));
+    expect_near(grad(grad([&](const Array& a) { return f(a * x, y); }))(2.0),
+                values(grad(grad([&](const Array& a) { return plain(a * x, y); }))(2.0)));
+  }
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(f.stats().traces, 1);
+}
+
+TEST(OfCompiled, SeeTheArraysThatTheyHold) {
+  const Array x({1.f, 2.f});
+  auto outer = [&](const Array& w) {
+    auto f = compile([w](const Array& v) { return sum(w * v * v); });
+    return f(x) * 2;
+  };
+  expect_near(grad(outer)(x), {2, 8});
+  expect_near(vmap(outer)(stack({x, x})), {18, 18});
+  auto by_reference = [&](const Array& w) {
+    auto f = compile([&w](const Array& v) { return sum(w * v * v); }, {.captures = Captures::constant});
+    return f(x) * 2;
+  };
+  expect_near(grad(by_reference)(x), {2, 8});
+}
+
+TEST(OfCompiled, ChangeTheirState) {
+  struct Count {
+    Array n{0.0};
+    SINTER_FIELDS(n)
+  };
+  auto f = compile([](Count& c, const Array& x) {
+    c.n = c.n + 1;
+    return sum(x * x) * c.n;
+  });
+  Count c;
+  const Array x({1.f, 2.f});
+  for (int i = 1; i <= 3; ++i) {
+    expect_near(grad([&](const Array& v) { return f(c, v); })(x), {2.f * static_cast<float>(i), 4.f * static_cast<float>(i)});
+    EXPECT_FLOAT_EQ(value(c.n), static_cast<float>(i));
+  }
+  EXPECT_EQ(f.stats().traces, 1);
+}
+
+TEST(OfCompiled, MayNotLookAtValues) {
+  auto f = compile([](const Array& x) { return x.item<float>() > 0 ? x * x : x; });
+  EXPECT_TRUE(tests::has(thrown<TraceError>([&] { grad(f)(2.0); }), "item: the value is not known while compiled function"));
+  disable_compile();
+  EXPECT_FLOAT_EQ(value(grad(f)(2.0)), 4);
+  enable_compile();
+}
+
+TEST(Explain, ListsWhatTheWayBackReads) {
+  auto f = compile(grad([](const Array& w, const Array& x) { return sum(tanh(matmul(x, w))); }));
+  f(ones({3, 4}), ones({2, 3}));
+  EXPECT_TRUE(tests::has(f.explain(), "grad saves 1 values, 32 bytes: tanh float32(2,4)")) << f.explain();
+  auto g = compile(grad([](const Array& x) { return sum(checkpoint([](const Array& v) { return sin(cos(tanh(v * 2))); })(x * 3)); }));
+  g(ones({8}));
+  EXPECT_TRUE(tests::has(g.explain(), "grad saves 1 values, 32 bytes: multiply float32(8)")) << g.explain();
+}
+
 }  // namespace
