@@ -62,6 +62,15 @@ decltype(auto) apply_to(F& f, A&&... a) {
     return f(static_cast<A&&>(a)...);
 }
 
+// Argument I. A number that is differentiated by, which is one of N, is an array; everything else stays as it is.
+template <std::size_t I, std::size_t... N, class T>
+decltype(auto) argument(const T& x) {
+  if constexpr (((I == N) || ...) && std::is_floating_point_v<T>)
+    return Array(x);
+  else
+    return static_cast<const T&>(x);
+}
+
 // Runs f with variables in the place of arguments N; hands over its result.
 template <std::size_t... N>
 struct WithVariables {
@@ -105,6 +114,14 @@ class Gradient {
   explicit Gradient(F f) : f_(std::move(f)) {}
   template <class... A>
   auto operator()(const A&... args) const {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return run(argument<I, N...>(args)...);
+    }(std::index_sequence_for<A...>());
+  }
+
+ private:
+  template <class... A>
+  auto run(const A&... args) const {
     constexpr const char* what = Value ? "value_and_grad" : "grad";
     Tape tape(what);
     auto result = WithVariables<N...>::run(tape, f_, args...);
@@ -116,8 +133,6 @@ class Gradient {
     else
       return gradient;
   }
-
- private:
   [[no_unique_address]] mutable F f_;
 };
 // A known signature is kept, so that arguments convert and further transforms see it.

@@ -358,6 +358,7 @@ class SINTER_API Paths : public Walker {
   std::vector<std::size_t> marks_;
 };
 [[noreturn]] SINTER_API void throw_leaf_count(const char* what, std::size_t got, std::size_t want);
+SINTER_API void eval_all(std::span<const Array> arrays);
 }  // namespace detail
 
 template <Tree T>
@@ -389,6 +390,17 @@ std::vector<std::string> tree_paths(const T& tree, std::string root) {
   detail::Paths paths(std::move(root));
   detail::walk_const(tree, paths);
   return std::move(paths.names);
+}
+
+/// Evaluates every array of these trees; together, where one needs what another computes.
+template <Tree... T>
+void eval(const T&... trees) {
+  std::vector<Array> all;
+  auto add = [&all](const auto& tree) {
+    for (Array& a : tree_flatten(tree)) all.push_back(std::move(a));
+  };
+  (add(trees), ...);
+  detail::eval_all(all);
 }
 
 }  // namespace sinter

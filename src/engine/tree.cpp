@@ -2,6 +2,7 @@
 #include "sinter/tree.h"
 
 #include "base/check.h"
+#include "engine/value.h"
 
 namespace sinter::detail {
 
@@ -20,6 +21,8 @@ void throw_fixed_length() {
 void throw_leaf_count(const char* what, std::size_t got, std::size_t want) {
   throw Error(str(what, ": the trees differ in their number of arrays; got ", got, " for ", want, "; pass trees of one structure"));
 }
+
+void eval_all(std::span<const Array> arrays) { engine::evaluate(arrays, "eval"); }
 
 void Collect::array(Array& a) { out_.push_back(&a); }
 

@@ -1,4 +1,5 @@
 // Array itself: construction, facts, looking at elements. What must not compile is in tests/public/array.cpp.
+#include "engine/value.h"
 #include "functions/cases.h"
 
 namespace {
@@ -138,6 +139,13 @@ TEST(Array, moved_from_and_assigned) {
   EXPECT_EQ(b.item<float>(), 1.f);
   a = b;
   EXPECT_EQ(a.get(), b.get());
+}
+
+TEST(Arrays, EvalOfTrees) {
+  const std::pair<Array, std::vector<Array>> tree{ones({3}) * 2, {ones({2}) + 1}};
+  const Array other = tree.first + 1;
+  eval(tree, other);
+  for (const Array& a : {tree.first, tree.second[0], other}) EXPECT_EQ(a.get()->state.load(), detail::State::ready);
 }
 
 }  // namespace

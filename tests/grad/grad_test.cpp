@@ -27,6 +27,16 @@ TEST(Grad, OfTheFirstArgument) {
   EXPECT_FLOAT_EQ(value(grad([](const Array& x) { return sin(x); })(0.5)), std::cos(0.5f));
 }
 
+TEST(Grad, OfNumbers) {
+  auto power = [](const auto& x, int n) {
+    Array p(1.0);
+    for (int i = 0; i < n; ++i) p = p * x;
+    return p;
+  };
+  EXPECT_FLOAT_EQ(value(grad(power)(3.0, 2)), 6);
+  EXPECT_FLOAT_EQ(value(value_and_grad(power)(2.f, 3).second), 12);
+}
+
 TEST(Grad, OfOthersAndSeveral) {
   auto f = [](const Array& x, int power, const Array& y) {
     Array p = x;
