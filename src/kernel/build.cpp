@@ -67,6 +67,13 @@ void Builder::prefetch(int buffer, Ref index) {
        .imm = buffer});
 }
 
+Ref Builder::tile(int buffer, Ref index) {
+  check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::tile: no such buffer");
+  return add(
+      {.code = Code::Tile, .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype, .in = {index, kNone, kNone}, .imm = buffer});
+}
+Ref Builder::pick(Ref tile, Ref number) { return add({.code = Code::Pick, .dtype = kernel.body[tile].dtype, .in = {tile, number, kNone}}); }
+
 Ref Builder::combine(ops::Op op, Ref carry) {
   check(carry < kernel.body.size() && kernel.body[carry].code == Code::Carry, "Builder::combine: not a Carry");
   return add({.code = Code::Combine, .op = op, .dtype = kernel.body[carry].dtype, .in = {carry, kNone, kNone}});

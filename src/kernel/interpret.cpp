@@ -82,6 +82,8 @@ class Interpreter {
         case Code::Load: load(f, r); break;
         case Code::Store: store(f, r); break;
         case Code::Combine: combine(f, r); break;
+        case Code::Tile: tile(f, r); break;
+        case Code::Pick: pick(f, r); break;
         case Code::Prefetch:
         case Code::Carry:
         case Code::End: break;  // the loops' own
@@ -163,6 +165,26 @@ class Interpreter {
     set(f, r, left[0]);
   }
 
+  void tile(Frame& f, Ref r) {
+    const Inst& i = k_.body[r];
+    const int bytes = size_of(i.dtype);
+    const auto* base = reinterpret_cast<const std::byte*>(block_[i.imm]);
+    const std::vector<Word> index = words_of(f, i.in[0]);
+    std::vector<Word>& words = tiles_[r];
+    words.assign(index.size() * kTile, 0);
+    for (std::size_t l = 0; l < std::min(index.size(), static_cast<std::size_t>(f.active)); ++l)
+      for (int n = 0; n < kTile; ++n)
+        words[l * kTile + static_cast<std::size_t>(n)] = read(base + (static_cast<std::int64_t>(index[l]) + n) * bytes, bytes);
+  }
+  void pick(Frame& f, Ref r) {
+    const Inst& i = k_.body[r];
+    const std::vector<Word>& words = tiles_.at(i.in[0]);
+    const auto number = static_cast<std::size_t>(integer(f, i.in[1]));
+    std::vector<Word> picked;
+    for (std::size_t l = 0; l < words.size() / kTile; ++l) picked.push_back(words[l * kTile + number]);
+    f.values[r] = ops::wide_of(f.machine, i.dtype, picked);
+  }
+
   static Word read(const std::byte* at, int bytes) {
     Word w = 0;
     std::memcpy(&w, at, static_cast<std::size_t>(bytes));
@@ -207,6 +229,7 @@ class Interpreter {
   std::vector<Ref> close_;                     // the End of each Loop
   std::vector<std::vector<Ref>> outer_uses_;   // by Vector loop
   std::map<int, Frame> frames_;                // by lanes
+  std::map<Ref, std::vector<Word>> tiles_;     // kTile elements of each lane
   std::map<Ref, std::vector<Word>> partials_;  // of Vector loops, by Carry
 };
 

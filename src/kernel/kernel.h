@@ -23,9 +23,11 @@
 // Values are per lane inside a Vector loop if they depend on its index or on a carried value; otherwise uniform.
 // Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction.
 // Load and Store take the element index (not bytes). Out-of-range addresses are undefined: lowering clamps computed indices.
-// A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of
-// one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one), or in a
-// later Vector loop of the same iteration of the Parallel loop.
+// A Tile reads kTile elements from each lane's index on, all in range. It stands in a Vector loop, and Pick alone reads it, in a loop
+// inside: element in[1] of each lane. So lanes that go through memory in large steps read whole lines of it. A Store must not write what
+// another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of one buffer, in a later
+// iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one), or in a later Vector loop of the
+// same iteration of the Parallel loop.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -38,6 +40,7 @@ namespace sinter::kernel {
 
 using Ref = std::uint32_t;
 inline constexpr Ref kNone = ~Ref{0};
+inline constexpr int kTile = 32;
 
 enum class Code : std::uint8_t {
   Arg,       // integer argument number imm: int64
@@ -50,6 +53,8 @@ enum class Code : std::uint8_t {
   Cast,      // in[0] to `dtype`
   Load,      // buffer imm at index in[0]; dtype is the buffer's
   Store,     // buffer imm at index in[0], value in[1] of the buffer's dtype
+  Tile,      // of buffer imm, from index in[0] on; dtype is the buffer's
+  Pick,      // element in[1], a uniform number from 0 to kTile - 1, of each lane of the Tile in[0]
   Prefetch,  // changes nothing: buffer imm is soon used at index in[0], which may be out of range; for writing if the buffer is written
   Combine,   // in[0] is a Carry of a closed Vector loop; op is a commutative binary operation
 };
@@ -63,7 +68,7 @@ struct Inst {
   std::uint8_t unroll = 1;           // Loop
   std::uint16_t prefetch = 0;        // Loop, Vector: bytes ahead of contiguous accesses to prefetch; 0: none
   Ref in[3] = {kNone, kNone, kNone};
-  std::int64_t imm = 0;  // Arg, Scalar: number; Const: bits; Load, Store, Prefetch: buffer
+  std::int64_t imm = 0;  // Arg, Scalar: number; Const: bits; Load, Store, Prefetch, Tile: buffer
   bool operator==(const Inst&) const = default;
 };
 
@@ -111,6 +116,8 @@ class Builder {
   Ref load(int buffer, Ref index);
   void store(int buffer, Ref index, Ref value);
   void prefetch(int buffer, Ref index);
+  Ref tile(int buffer, Ref index);
+  Ref pick(Ref tile, Ref number);
   Ref combine(ops::Op op, Ref carry);
 };
 

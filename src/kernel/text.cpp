@@ -126,6 +126,18 @@ struct Printer {
         out += " = ";
         ref(i.in[1]);
         break;
+      case Code::Tile:
+        define(r);
+        out += "tile ";
+        buffer(i);
+        break;
+      case Code::Pick:
+        define(r);
+        out += "pick ";
+        ref(i.in[0]);
+        out += ", ";
+        ref(i.in[1]);
+        break;
       case Code::Prefetch:
         out += "prefetch ";
         buffer(i);
@@ -293,6 +305,15 @@ struct Parser {
     } else if (lex.accept("load")) {
       i.code = Code::Load;
       buffer(i);
+    } else if (lex.accept("tile")) {
+      i.code = Code::Tile;
+      buffer(i);
+    } else if (lex.accept("pick")) {
+      i.code = Code::Pick;
+      i.in[0] = use();
+      lex.expect(",");
+      i.in[1] = use();
+      i.dtype = k.body[i.in[0]].dtype;
     } else if (lex.accept("cast")) {
       i.code = Code::Cast;
       i.in[0] = use();

@@ -44,6 +44,8 @@ class Verifier {
   Dtype use(Ref r) {
     require(r < at_, "an operand is not defined before its use");
     const Inst& d = k_.body[r];
+    require((d.code == Code::Tile) == (k_.body[at_].code == Code::Pick && r == k_.body[at_].in[0]),
+            "Pick reads a Tile, and nothing else does");
     require(d.code != Code::End && d.code != Code::Store && d.code != Code::Prefetch, "an operand has no value");
     if (d.code == Code::Carry && !is_open(home_[r])) {
       require(is_open(home_[home_[r]]), "an operand belongs to a closed loop");
@@ -55,16 +57,18 @@ class Verifier {
     return result_dtype(k_, r);
   }
 
+  bool varies(Ref r) const { return varies_[r] && vector() != nullptr; }
+
   void check_unused_fields(const Inst& i) const {
     const Inst none{.code = i.code};
     const bool loop = i.code == Code::Loop, op = i.code == Code::Compute || i.code == Code::Combine;
     const bool number = i.code == Code::Arg || i.code == Code::Scalar || i.code == Code::Const || i.code == Code::Load ||
-                        i.code == Code::Store || i.code == Code::Prefetch;
+                        i.code == Code::Store || i.code == Code::Prefetch || i.code == Code::Tile;
     const bool dtype = !loop && i.code != Code::Arg && i.code != Code::End;
     require(loop || (i.kind == none.kind && i.unroll == none.unroll && i.prefetch == none.prefetch),
             "kind, unroll and prefetch belong to loops");
     require(op || i.op == none.op, "an operation belongs to Compute and Combine");
-    require(number || i.imm == none.imm, "a number belongs to Arg, Scalar, Const, Load, Store and Prefetch");
+    require(number || i.imm == none.imm, "a number belongs to Arg, Scalar, Const, Load, Store, Prefetch and Tile");
     require(dtype || i.dtype == none.dtype, "loops, Arg and End have the dtype int64");
     int used = 0;
     switch (i.code) {
@@ -75,9 +79,11 @@ class Verifier {
       case Code::Cast:
       case Code::Load:
       case Code::Prefetch:
+      case Code::Tile:
       case Code::Combine: used = 1; break;
       case Code::Loop:
       case Code::Carry:
+      case Code::Pick:
       case Code::Store: used = 2; break;
       case Code::Compute: used = ops::info(i.op).operands; break;
     }
@@ -100,6 +106,12 @@ class Verifier {
         return;
       case Code::Compute: return compute(i);
       case Code::Cast: return static_cast<void>(use(i.in[0]));
+      case Code::Pick: {
+        use(i.in[0]);
+        require(use(i.in[1]) == Dtype::int64 && !varies(i.in[1]), "the number of Pick is not a uniform int64");
+        return require(i.dtype == k_.body[i.in[0]].dtype, "the dtype is not the Tile's");
+      }
+      case Code::Tile: require(vector() != nullptr, "a Tile outside a Vector loop"); [[fallthrough]];
       case Code::Load:
       case Code::Prefetch:
       case Code::Store: {
@@ -107,6 +119,7 @@ class Verifier {
         const Buffer& b = k_.buffers[static_cast<std::size_t>(i.imm)];
         require(i.dtype == b.dtype, "the dtype is not the buffer's");
         require(use(i.in[0]) == Dtype::int64, "an index is not int64");
+        if (i.code == Code::Tile) varies_[at_] = true;
         if (i.code != Code::Store) return;
         require(use(i.in[1]) == b.dtype, "the stored value has not the buffer's dtype");
         require(b.written, "the buffer is not written");

@@ -72,6 +72,9 @@ const Case kCases[] = {
      },
      2, 1, 6, 2},
     {"transposed_read", [](const std::vector<Array>& in) { return std::vector<Array>{exp(in[0].T()).T() + in[1]}; }, 2, 1, 2, 1},
+    {"tiles_of_a_transposed_read",
+     [](const std::vector<Array>& in) { return std::vector<Array>{(reshape(in[0], {20, 48}).T() + 1) * reshape(in[1], {48, 20})}; }, 2, 1,
+     2, 1},
 };
 
 int count(const std::string& text, const std::string& word) {
@@ -89,7 +92,7 @@ TEST_P(Counts, KernelsAndMemory) {
   auto compiled = compile(c.f, {.name = c.name});
   std::string text = compiled.kernels(in);
   EXPECT_EQ(count(text, "\nlaunch ") + (text.rfind("launch ", 0) == 0), c.kernels) << text;
-  EXPECT_EQ(count(text, " load "), c.loads) << text;
+  EXPECT_EQ(count(text, " load ") + count(text, " tile "), c.loads) << text;
   EXPECT_EQ(count(text, " store ") + count(text, "\nstore "), c.stores) << text;
   EXPECT_EQ(count(text, "interpreted"), 0);
   EXPECT_EQ(count(compiled.explain(), "not fused"), 0) << compiled.explain();

@@ -41,6 +41,31 @@ const Case kCases[] = {
        return %3
      })",
      0, 1},
+    {"transposed_in_tiles", R"(graph g(%0: float32[37,53], %1: float32[53,37], %2: float32[53]) {
+       %3 = transpose %0 {axes=1,0} : float32[53,37]
+       %4 = add %3, %1 : float32[53,37]
+       %5 = reshape %2 {shape=53,1} : float32[53,1]
+       %6 = broadcast_to %5 {shape=53,37} : float32[53,37]
+       %7 = multiply %4, %6 : float32[53,37]
+       return %7, %4
+     })",
+     0, 1},
+    {"tiles_of_several_dtypes", R"(graph g(%0: float16[3,20,40], %1: bool[3,20,40], %2: float64[3,20,40]) {
+       %3 = transpose %0 {axes=0,2,1} : float16[3,40,20]
+       %4 = transpose %1 {axes=0,2,1} : bool[3,40,20]
+       %5 = transpose %2 {axes=0,2,1} : float64[3,40,20]
+       %6 = negative %3 : float16[3,40,20]
+       %7 = where %4, %3, %6 : float16[3,40,20]
+       %8 = exp %5 : float64[3,40,20]
+       return %7, %8
+     })",
+     0, 2},
+    {"tiles_of_outer_axes", R"(graph g(%0: int32[33,5,18], %1: int32[18,5,33]) {
+       %2 = transpose %0 {axes=2,1,0} : int32[18,5,33]
+       %3 = add %2, %1 : int32[18,5,33]
+       return %3
+     })",
+     0, 1},
     {"sum_inner", R"(graph g(%0: float32[6,75]) {
        %1 = sum %0 {dtype=float32 axes=1} : float32[6]
        return %1

@@ -19,6 +19,7 @@ struct Case {
 const Case kCases[] = {
     {"pointwise", [](const Array& x) { return exp(-x) + x; }},
     {"transposed", [](const Array& x) { return x.T() * 2 + 1; }},
+    {"transposed_and_not", [](const Array& x) { return reshape(x, {700, 1500}).T() * x; }},
     {"sum_all", [](const Array& x) { return sum(exp(x)); }},
     {"sum_rows", [](const Array& x) { return sum(x * x, 1); }},
     {"sum_columns", [](const Array& x) { return sum(x * x, 0); }},

@@ -292,6 +292,10 @@ TEST(KernelVerify, RejectsEachBrokenRule) {
       {"vector %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = combine subtract %5: float32",
        "Combine needs a commutative operation"},
       {"%3 = combine add %2: float32", "Combine needs a Carry"},
+      {"%3 = tile b0[%1]", "a Tile outside a Vector loop"},
+      {"vector %3 in %1..%0 {\n%4 = tile b0[%3]\n%5 = exp %4: float32\n}", "Pick reads a Tile, and nothing else does"},
+      {"%3 = pick %2, %1", "Pick reads a Tile, and nothing else does"},
+      {"vector %3 in %1..%0 {\n%4 = tile b0[%3]\n%5 = pick %4, %3\n}", "the number of Pick is not a uniform int64"},
       {"parallel %3 in %1..%0 {\n}\nstore b1[%1] = %2", "a Store outside the Parallel loop"},
   };
   for (const auto& [body, rule] : cases) {

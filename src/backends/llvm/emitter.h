@@ -59,6 +59,9 @@ class Emitter : public ops::Machine {
   /// Elements at `index`, in their stored form.
   ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index);
   void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value);
+  /// kTile elements from each lane's `index` on, in memory: element n of all lanes of a part lies in a row; for `pick`.
+  llvm::Value* tile(llvm::Value* buffer, Dtype storage, const ops::Val& index);
+  ops::Val pick(llvm::Value* tile, Dtype storage, llvm::Value* number);
   /// Asks for the elements at `index`, if they are contiguous and all lanes run.
   void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write);
   /// complex64, at `index` pairs.
@@ -101,6 +104,8 @@ class Emitter : public ops::Machine {
   void prefetch_ahead(llvm::Value* address, int bytes, bool write) {
     if (frame.prefetch != 0) prefetch_lines(address, frame.prefetch, bytes, write);
   }
+  void interleave(llvm::SmallVectorImpl<llvm::Value*>& rows);
+  void repeat(int count, FunctionRef<void(llvm::Value*)> body);
   bool contiguous(const ops::Val& index) const;
   bool masked_access(Dtype storage) const;
   ops::Val pair_index(const ops::Val& index, int component);

@@ -63,6 +63,7 @@ class Lowering {
   Functions functions_;
   const Plan plan_;
   std::vector<Wide> values_;  // of each Ref, as last emitted
+  std::map<Ref, Value*> tiles_;
   std::vector<Value*> buffers_, integers_;
   std::vector<Wide> scalars_;
   Value* begin_ = nullptr;
@@ -173,6 +174,14 @@ void Lowering::instruction(const Inst& i, Ref r) {
         emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t));
       return;
     }
+    case Code::Tile: {
+      check(!is_complex(i.dtype), "codegen: a tile of complex numbers");
+      tiles_[r] = emitter_.tile(buffers_[imm], ops::storage_dtype(i.dtype), operand(0).re);
+      return;
+    }
+    case Code::Pick:
+      values_[r] = {i.dtype, ops::load_form(emitter_.pick(tiles_.at(i.in[0]), ops::storage_dtype(i.dtype), scalar(i.in[1])), i.dtype), {}};
+      return;
     case Code::Prefetch: emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written); return;
     case Code::Combine: combine(i, r); return;
     case Code::Carry:

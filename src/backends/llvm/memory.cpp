@@ -4,6 +4,7 @@
 // trap nor raise an exception of their own, and their addresses are valid. A gather needs no mask, and a scatter only where the loop
 // carries partials (else it writes lane 0's value to lane 0's place once more).
 #include "backends/llvm/emitter.h"
+#include "kernel/kernel.h"
 
 namespace sinter::backends {
 
@@ -71,6 +72,81 @@ Val Emitter::load(Value* buffer, Dtype storage, const Val& index) {
   }
   prefetch_ahead(start, frame.parts * frame.width * size_of(storage), false);
   return varying(storage, std::move(out));
+}
+
+// for (i = 0; i < count; ++i) body(i), count at least 1
+void Emitter::repeat(int count, FunctionRef<void(Value*)> body) {
+  if (count == 1) return body(b.getInt64(0));
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  auto* inside = llvm::BasicBlock::Create(b.getContext(), "repeat", before->getParent());
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "repeated", before->getParent());
+  b.CreateBr(inside);
+  b.SetInsertPoint(inside);
+  llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
+  i->addIncoming(b.getInt64(0), before);
+  body(i);
+  Value* next = b.CreateAdd(i, b.getInt64(1));
+  i->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpULT(next, b.getInt64(static_cast<std::uint64_t>(count))), inside, after);
+  b.SetInsertPoint(after);
+}
+
+// One round of a transposition: the upper half of the vectors is laid between the lower. As many rounds as the number of lanes is a power
+// of two transpose a square.
+void Emitter::interleave(llvm::SmallVectorImpl<Value*>& rows) {
+  const int lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(rows[0]->getType())->getNumElements());
+  llvm::SmallVector<int, 16> low, high;
+  for (int l = 0; l < lanes / 2; ++l) {
+    low.append({l, lanes + l});
+    high.append({lanes / 2 + l, lanes + lanes / 2 + l});
+  }
+  llvm::SmallVector<Value*, 16> next;
+  for (std::size_t r = 0; r < rows.size() / 2; ++r) {
+    next.push_back(b.CreateShuffleVector(rows[r], rows[r + rows.size() / 2], low));
+    next.push_back(b.CreateShuffleVector(rows[r], rows[r + rows.size() / 2], high));
+  }
+  rows.assign(next.begin(), next.end());
+}
+
+// Two rounds at once, then the others two at a time in a loop: written out, LLVM would take 10 ms for the shuffles. But all lanes are read
+// before anything else, since they are as many misses of the cache.
+Value* Emitter::tile(Value* buffer, Dtype storage, const Val& index) {
+  const int width = frame.width, squares = kernel::kTile / width;
+  check(frame.parts == 1 && kernel::kTile % width == 0, "codegen: a tile of several parts");
+  llvm::Type* element = lane_type(b.getContext(), storage);
+  llvm::Type* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
+  const llvm::Align align(static_cast<std::uint64_t>(size_of(storage)));
+  auto number = [&](int n) { return b.getInt64(static_cast<std::uint64_t>(n)); };
+  auto at = [&](Value* memory, Value* row) { return b.CreateGEP(vector, memory, row); };
+  Value* starts = addresses(buffer, element, index, 0);
+  Value* whole = stack(b, vector, kernel::kTile);
+  repeat(squares, [&](Value* square) {
+    Value* tile = at(whole, b.CreateMul(square, number(width)));
+    llvm::SmallVector<Value*, 16> rows;
+    for (int l = 0; l < width; ++l)
+      rows.push_back(b.CreateAlignedLoad(vector, at(b.CreateExtractElement(starts, number(l)), square), align));
+    for (int rounds = std::min(width, 4); rounds > 1; rounds /= 2) interleave(rows);
+    Value* from = width > 4 ? stack(b, vector, width) : tile;
+    for (int l = 0; l < width; ++l) b.CreateStore(rows[static_cast<std::size_t>(l)], at(from, number(l)));
+    for (int left = width / 4; left > 1; left /= 4) {
+      const int group = std::min(left, 4), groups = width / group;
+      Value* to = left > 4 ? stack(b, vector, width) : tile;
+      repeat(groups, [&](Value* g) {
+        rows.clear();
+        for (int n = 0; n < group; ++n) rows.push_back(b.CreateLoad(vector, at(from, b.CreateAdd(g, number(n * groups)))));
+        for (int rounds = group; rounds > 1; rounds /= 2) interleave(rows);
+        Value* first = b.CreateMul(g, number(group));
+        for (int n = 0; n < group; ++n) b.CreateStore(rows[static_cast<std::size_t>(n)], at(to, b.CreateAdd(first, number(n))));
+      });
+      from = to;
+    }
+  });
+  return whole;
+}
+
+Val Emitter::pick(Value* tile, Dtype storage, Value* number) {
+  llvm::Type* vector = llvm::FixedVectorType::get(lane_type(b.getContext(), storage), static_cast<unsigned>(frame.width));
+  return varying(storage, {b.CreateLoad(vector, b.CreateGEP(vector, tile, number))});
 }
 
 void Emitter::store(Value* buffer, Dtype storage, const Val& index, const Val& value) {

@@ -1,5 +1,6 @@
 #include "backends/llvm/plan.h"
 
+#include <algorithm>
 #include <map>
 
 #include "ops/expand.h"
@@ -41,7 +42,8 @@ void find_ends_and_cost(const kernel::Kernel& k, Plan& plan) {
       if (cost > kExpensive) ++expensive[{i.op, i.dtype}];
     }
   }
-  plan.masked = work > kMaskedLoop || code > kFunctions;
+  const bool tiles = std::any_of(k.body.begin(), k.body.end(), [](const Inst& i) { return i.code == Code::Tile; });
+  plan.masked = work > kMaskedLoop || code > kFunctions || tiles;
   if (code <= kFunctions) return;
   for (const auto& [what, uses] : expensive) {
     if (uses > 1) plan.functions.insert(what);
@@ -56,7 +58,9 @@ void find_varying(const kernel::Kernel& k, Plan& plan) {
     for (Ref r = 0; r < k.body.size(); ++r) {
       const Inst& i = k.body[r];
       bool v = false;
-      if (i.code == Code::Loop) {
+      if (i.code == Code::Tile) {
+        v = true;
+      } else if (i.code == Code::Loop) {
         v = partials = i.kind == LoopKind::Vector;
       } else if (i.code == Code::Carry) {
         v = partials || plan.varying[i.in[0]] || plan.varying[i.in[1]];

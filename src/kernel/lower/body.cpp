@@ -135,6 +135,26 @@ void Body::keep_apart(Id operand) {
   if (auto it = leaves_.find(operand); it != leaves_.end()) buffers[static_cast<std::size_t>(it->second.buffer)].same_index = false;
 }
 
+bool Body::is_tiled(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const {
+  const std::int64_t step = nest_.stride(leaf.access, lanes);
+  return step != 0 && step != 1 && nest_.stride(leaf.access, tiled) == 1 &&
+         !is_complex(b_.kernel.buffers[static_cast<std::size_t>(leaf.buffer)].dtype);
+}
+const Axis* Body::tiled_axis(const std::vector<Axis>& axes, const Axis& lanes) const {
+  for (Id id : group_.members)
+    for (Id u : g_[id].in)
+      if (auto it = leaves_.find(u); it != leaves_.end())
+        for (const Axis& axis : axes)
+          if (&axis != &lanes && axis.extent >= kTile && is_tiled(it->second, axis, lanes)) return &axis;
+  return nullptr;
+}
+void Body::read_tiles(const Axis& tiled, const Axis& lanes) {
+  for (Id id : group_.members)
+    for (Id u : g_[id].in)
+      if (auto it = leaves_.find(u); it != leaves_.end() && it->second.tile == kNone && is_tiled(it->second, tiled, lanes))
+        it->second.tile = b_.tile(it->second.buffer, nest_.index(b_, it->second.access));
+}
+
 void Body::prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lanes) {
   std::vector<Id> done;
   for (Id id : group_.members)
@@ -152,7 +172,7 @@ void Body::prefetch_outputs() {
 Ref Body::load(Id id) {
   Leaf& leaf = leaves_.at(id);
   if (leaf.loaded == kNone) {
-    leaf.loaded = b_.load(leaf.buffer, nest_.index(b_, leaf.access));
+    leaf.loaded = leaf.tile == kNone ? b_.load(leaf.buffer, nest_.index(b_, leaf.access)) : b_.pick(leaf.tile, tile_number_);
     if (scoped_) scope_leaves_.push_back(id);
   }
   return leaf.loaded;

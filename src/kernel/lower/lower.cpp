@@ -14,6 +14,45 @@ using ops::Op;
 
 // ---- pointwise ------------------------------------------------------------------------------------------------------------------------
 
+// Some arrays lie along another axis than the lanes: the lanes go through memory in large steps there. Strips of kTile rows of that axis:
+// at each vector of columns, tiles of those arrays are read whole, and then the strip's rows computed one after the other. The last strip
+// starts earlier than where it computes, so that its tiles are whole.
+Lowered lower_tiles(Builder& b, Nest& nest, Body& body, const Axis& tiled) {
+  const Axis& lanes = nest.axes.back();
+  std::vector<const Axis*> outer;
+  std::int64_t rows = 1;
+  for (const Axis& a : nest.axes)
+    if (&a != &lanes && &a != &tiled) {
+      outer.push_back(&a);
+      rows *= a.extent;
+    }
+  const std::int64_t strips = ceil_div(tiled.extent, kTile), columns = ceil_div(lanes.extent, kStripColumns);
+  Ref extent = nest.arg(b, lanes.extent), size = nest.arg(b, kStripColumns), count = nest.arg(b, tiled.extent), height = b.index(kTile);
+  Ref task = b.loop(LoopKind::Parallel, b.index(0), nest.arg(b, rows * strips * columns));
+  auto [line, column] = split(b, task, nest.arg(b, columns));
+  auto [row, strip] = split(b, line, nest.arg(b, strips));
+  nest.open_rows(b, outer, row);
+  auto [first, last] = block_range(b, column, size, extent);
+  auto [top, bottom] = block_range(b, strip, height, count);
+  Ref start = b.compute(Op::Minimum, Dtype::int64, top, b.compute(Op::Subtract, Dtype::int64, count, height));
+  body.preload({&lanes, &tiled});
+  Ref lane = b.loop(LoopKind::Vector, first, last);
+  nest.open(b, lanes, lane, true);
+  const std::vector<Ref> at_column = nest.position();
+  nest.open(b, tiled, start, false);
+  body.read_tiles(tiled, lanes);
+  nest.return_to(at_column);
+  body.preload({&tiled});
+  Ref across = b.loop(LoopKind::Serial, top, bottom);
+  body.set_tile_number(b.compute(Op::Subtract, Dtype::int64, across, start));
+  nest.open(b, tiled, across, false);
+  body.emit();
+  b.end();
+  b.end();
+  b.end();
+  return finish(b, nest, body, rows * strips * columns, (body.cost + 4) * static_cast<double>(rows * tiled.extent * lanes.extent));
+}
+
 Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) {
   Builder b;
   b.kernel.name = name_of(g, group);
@@ -21,6 +60,8 @@ Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) 
   Body body(g, group, layout_of, b, nest);
   nest.form_axes();
   Axis inner = nest.axes.empty() ? Axis{} : nest.axes.back();
+  if (nest.axes.size() > 1)
+    if (const Axis* tiled = body.tiled_axis(nest.axes, nest.axes.back())) return lower_tiles(b, nest, body, *tiled);
   std::vector<const Axis*> outer;
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < nest.axes.size(); ++i) {

@@ -104,6 +104,11 @@ void Nest::return_to(const std::vector<Ref>& position) {
   for (std::size_t i = 0; i < accesses_.size(); ++i) accesses_[i].base = position[i];
 }
 
+std::int64_t Nest::stride(std::size_t access, const Axis& axis) const {
+  std::vector<Run> list = runs(accesses_[access], axis);
+  return list.size() == 1 && list[0].stride >= 0 ? list[0].stride : -1;
+}
+
 bool Nest::is_still(std::size_t access, const std::vector<const Axis*>& list) const {
   for (const Axis* axis : list)
     for (std::size_t d : axis->dims)

@@ -52,6 +52,8 @@ class Nest {
   /// How far the accesses have come, to return to when loops have closed.
   std::vector<Ref> position() const;
   void return_to(const std::vector<Ref>& position);
+  /// The one stride with which the access walks the axis; -1 where it takes several, or has a negative one.
+  std::int64_t stride(std::size_t access, const Axis& axis) const;
   /// No axis in the list moves the access.
   bool is_still(std::size_t access, const std::vector<const Axis*>& axes) const;
   bool same_walk(std::size_t a, std::size_t b) const { return accesses_[a].strides == accesses_[b].strides; }

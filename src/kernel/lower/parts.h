@@ -14,6 +14,7 @@ inline constexpr int kInnerUnroll = 4;                  // (bits) partials of an
 inline constexpr std::int64_t kInnerBlock = 32768;      // (bits) elements of a reduced inner axis that one task folds
 inline constexpr std::int64_t kOuterBlock = 1024;       // (bits) rows of a reduced outer axis that one task folds
 inline constexpr std::int64_t kColumns = 1024;          // columns of a task of an outer reduction
+inline constexpr std::int64_t kStripColumns = 4096;     // of a task of tiles: kTile rows each
 inline constexpr int kPrefetch = 2048;                  // bytes ahead
 inline constexpr int kKept = 12;                        // instructions from which an element is kept for a later pass over its row
 // Elements of a row that leave place for the next row, and for an output's, in a second-level cache of 1 MiB: there asking for the next row
