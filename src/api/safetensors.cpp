@@ -166,9 +166,10 @@ void save_safetensors(const std::string& path, const std::map<std::string, Array
     sorted.emplace_back(name, array);
   }
   for (auto& [name, array] : sorted) array = engine::contiguous(array.eval());
-  // Widest first, so that all elements are aligned.
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return size_of(a.second.dtype()) > size_of(b.second.dtype()); });
+  // Widest first, so that all elements are aligned; then by name.
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(-size_of(a.second.dtype()), a.first) < std::pair(-size_of(b.second.dtype()), b.first);
+  });
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::int64_t at = 0;

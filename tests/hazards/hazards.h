@@ -6,7 +6,6 @@
 //   39        an injected failure of code generation; hazard_39 breaks a kernel below the public interface instead
 // In part:
 //   13        replay for other sizes without a new trace needs symbolic sizes; the values are tested with {.shapeless = true}
-//   19        Adam is written out here: there is no optimizer in the library yet
 #pragma once
 #include <gtest/gtest.h>
 
