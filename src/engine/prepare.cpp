@@ -26,12 +26,12 @@ graph::Graph optimised(const graph::Graph& g, const GraphOptions& options) {
 graph::Graph own_outputs(graph::Graph g) {
   std::vector<Id> outputs = g.outputs();
   std::vector<Id> seen;
+  auto copy = [&](Id id) { return g.add({ops::Op::Copy, {id}, {}, graph::Type(g[id].type)}); };
   for (Id& id : outputs) {
     const ops::OpKind kind = ops::info(g[id].op).kind;
-    const bool shared = kind == ops::OpKind::View || kind == ops::OpKind::Source || kind == ops::OpKind::Alias ||
-                        std::find(seen.begin(), seen.end(), id) != seen.end();
+    if (kind == ops::OpKind::View || kind == ops::OpKind::Source || kind == ops::OpKind::Alias) id = copy(id);
+    while (std::find(seen.begin(), seen.end(), id) != seen.end()) id = copy(id);  // equal copies are one node: a copy of the copy
     seen.push_back(id);
-    if (shared) id = g.add({ops::Op::Copy, {id}, {}, graph::Type(g[id].type)});
   }
   g.set_outputs(std::move(outputs));
   return g;

@@ -398,6 +398,19 @@ TEST(ControlFlowMore, BodiesAreTracedOnceAndCompiledOnce) {
   EXPECT_LE(f.stats().kernels, 3);
 }
 
+TEST(ControlFlowMore, ResultsThatAreOneArrayHaveMemoryOfTheirOwn) {
+  const Array x({1.f, 2.f});
+  auto f = [](const Array& v) {
+    auto [a, b, c] =
+        cond(true, [](const Array& u) { return std::tuple(u, u, u); }, [](const Array& u) { return std::tuple(u + 1, u, u * 2); }, v);
+    return std::tuple(a * 2, b * 3, c * 5);
+  };
+  auto [a, b, c] = compile(f)(x);
+  expect_same(a, x * 2, "a");
+  expect_same(b, x * 3, "b");
+  expect_same(c, x * 5, "c");
+}
+
 TEST(ControlFlowMore, RandomNumbersInBranches) {
   random::seed(3);
   auto f = [](const Array& p) { return cond(p, [] { return random::uniform({4}); }, [] { return zeros({4}); }); };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/bodies.h"
 #include "graph/build.h"
 #include "support/graphs.h"
 
@@ -73,7 +74,7 @@ class Generator {
 
   Id step() {
     Id x = pick(3) ? recent() : any();
-    switch (pick(14)) {
+    switch (pick(15)) {
       case 0: return view(x);
       case 1: return view(x);
       case 2: return reduce(x);
@@ -83,6 +84,7 @@ class Generator {
       case 6: return pick(3) == 0 ? product(x) : elementwise(x);
       case 7: return cumulative(x);
       case 8: return spread(x);
+      case 9: return region(x);
       default: return elementwise(x);
     }
   }
@@ -306,6 +308,61 @@ class Generator {
     return g_.add({Op::Solve, {graph::elementwise(g_, Op::Add, {p, unit}), x}, {}, type(x)});
   }
 
+  // A graph that takes these and gives those types.
+  Graph body(std::span<const graph::Type> inputs, std::span<const graph::Type> outputs) {
+    for (const graph::Type& t : inputs) pool_.push_back(g_.add({Op::Input, {}, {static_cast<std::int64_t>(pool_.size())}, t}));
+    for (int i = 1 + pick(4); i > 0; --i) {
+      Id made = step();
+      if (elements(made) <= 4096) pool_.push_back(made);
+    }
+    std::vector<Id> results;
+    for (const graph::Type& t : outputs) {
+      std::vector<Id> fits;
+      for (Id id : pool_)
+        if (type(id).shape == t.shape) fits.push_back(id);
+      Id id = fits.empty() ? like(t.shape, t.dtype)
+                           : graph::cast(g_, fits[static_cast<std::size_t>(pick(static_cast<int>(fits.size())))], t.dtype);
+      results.push_back(graph::broadcast(g_, id, t.shape));
+    }
+    g_.set_outputs(std::move(results));
+    return graph::rewrite(g_, [](Graph&, const Node&) { return graph::kKeep; });
+  }
+  Graph body_like(std::span<const graph::Type> inputs, std::span<const graph::Type> outputs) {
+    Generator inner(random_());
+    inner.depth_ = depth_ + 1;
+    return inner.body(inputs, outputs);
+  }
+  // A checkpoint, a branch, or a scan over x; all results enter the pool.
+  Id region(Id x) {
+    if (depth_ > 1 || elements(x) > 512) return x;
+    const Id y = any();
+    const graph::Type tx = type(x), ty = type(y);
+    if (elements(y) > 512) return x;
+    Node n{Op::Checkpoint, {x, y}, {}, {Dtype::bool_, Shape{0}}};
+    const std::vector<graph::Type> both{tx, ty};
+    switch (pick(3)) {
+      case 0: n.bodies = {body_like(both, both)}; break;
+      case 1: {
+        n.op = Op::Cond;
+        n.in.insert(n.in.begin(), like(Shape{}, Dtype::bool_));
+        const graph::Body yes = body_like(both, both), no = body_like(both, both);
+        n.bodies = {yes, no};
+        break;
+      }
+      default: {
+        if (tx.shape.empty() || tx.shape[0] > 7) return x;
+        const graph::Type element = graph::element_of(tx);
+        n = {Op::Scan, {y, y, x}, {1, 1, tx.shape[0], pick(2)}, {Dtype::bool_, Shape{0}}};
+        n.bodies = {body_like(std::vector{ty, ty, element}, std::vector{ty, element})};
+      }
+    }
+    const Id node = g_.add(std::move(n));
+    const std::size_t results = graph::result_types(g_, g_[node]).size();
+    for (std::size_t i = 1; i < results; ++i) pool_.push_back(graph::result(g_, node, i));
+    return graph::result(g_, node, 0);
+  }
+
+  int depth_ = 0;
   std::mt19937 random_;
   Graph g_;
   std::vector<Id> pool_;
@@ -316,6 +373,8 @@ class Generator {
 bool is_rounded(const Graph& g) {
   for (Id id = 0; id < g.size(); ++id) {
     Op op = g[id].op;
+    for (const graph::Body& b : g[id].bodies)
+      if (is_rounded(*b)) return true;
     if (ops::info(op).kind == OpKind::Call || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
   }
   return false;
@@ -363,7 +422,7 @@ Graph shrink(const Graph& g, std::uint32_t input_seed) {
       }
     // A node becomes an input: what is above it goes.
     for (Id cut = best.size(); cut-- > 0 && !smaller;) {
-      if (best[cut].op == Op::Input || best[cut].op == Op::Constant) continue;
+      if (best[cut].op == Op::Input || best[cut].op == Op::Constant || ops::has_bodies(best[cut].op)) continue;
       Graph next;
       std::vector<Id> ids(best.size());
       std::int64_t slots = 0;

@@ -40,7 +40,9 @@ Graph draw(std::uint32_t seed) { return fuzz::random_graph(seed, 5 + static_cast
 
 bool has_complex(const Graph& g) {
   for (graph::Id id = 0; id < g.size(); ++id)
-    if (is_complex(g[id].type.dtype)) return true;
+    if (is_complex(g[id].type.dtype) ||
+        std::any_of(g[id].bodies.begin(), g[id].bodies.end(), [](const graph::Body& b) { return has_complex(*b); }))
+      return true;
   return false;
 }
 
@@ -56,6 +58,7 @@ Graph in_float64(const Graph& g) {
       if (n.op == left_out) return n.in[0];
     graph::Node m = n;
     m.type.dtype = wide(n.type.dtype);
+    for (graph::Body& b : m.bodies) b = in_float64(*b);
     if (n.op == Op::Constant) {
       std::vector<std::uint64_t> from(n.attrs.begin(), n.attrs.end()), to(from.size());
       ops::convert_elements(n.type.dtype, m.type.dtype, from, to);

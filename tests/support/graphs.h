@@ -101,7 +101,7 @@ inline std::vector<Tensor> run_regular(const Graph& g, std::span<const Array> in
     std::vector<Array> in;
     for (graph::Id u : n.in) in.push_back(values[u]);
     values.push_back(n.op == ops::Op::Input ? inputs[static_cast<std::size_t>(n.attrs[0])]
-                                            : engine::make(n.op, std::move(in), n.attrs, n.type.dtype, n.type.shape));
+                                            : engine::make(n.op, std::move(in), n.attrs, n.type.dtype, n.type.shape, n.bodies));
   }
   std::vector<Tensor> out;
   for (graph::Id id : g.outputs()) out.push_back(read(values[id]));
