@@ -282,6 +282,11 @@ const Case kCases[] = {
        %4 = concatenate %3, %3 {axis=1} : float32[8,6]
        return %4
      })"},
+    {"empty_parts", R"(graph g(%0: int8[2,0,3]) {
+       %1 = concatenate %0, %0 {axis=2} : int8[2,0,6]
+       %2 = negative %1 : int8[2,0,6]
+       return %2
+     })"},
     {"pad", R"(graph g(%0: int32[2,3], %1: int32[]) {
        %2 = pad %0, %1 {low=1,0 high=0,2} : int32[3,5]
        return %2
