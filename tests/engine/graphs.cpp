@@ -106,6 +106,20 @@ const Case kCases[] = {
        return %1
      })",
      1e-3, 2},
+    {"columns_in_bands", R"(graph g(%0: float32[70,37], %1: float32[37]) {
+       %2 = exp %0 : float32[70,37]
+       %3 = broadcast_to %1 {shape=70,37} : float32[70,37]
+       %4 = multiply %2, %3 : float32[70,37]
+       %5 = sum %4 {dtype=float32 axes=0} : float32[37]
+       %6 = max %0 {dtype=float32 axes=0} : float32[37]
+       return %2, %5, %6
+     })",
+     1e-3, 1},
+    {"tall_columns_of_halves", R"(graph g(%0: float16[2,1100,37]) {
+       %1 = sum %0 {dtype=float16 axes=1} : float16[2,37]
+       return %1
+     })",
+     1.0, 2},
     {"sum_f16", R"(graph g(%0: float16[5,40]) {
        %1 = sum %0 {dtype=float16 axes=1} : float16[5]
        return %1
@@ -267,6 +281,11 @@ const Case kCases[] = {
        %3 = concatenate %2, %1, %0 {axis=0} : float32[8,3]
        %4 = concatenate %3, %3 {axis=1} : float32[8,6]
        return %4
+     })"},
+    {"empty_parts", R"(graph g(%0: int8[2,0,3]) {
+       %1 = concatenate %0, %0 {axis=2} : int8[2,0,6]
+       %2 = negative %1 : int8[2,0,6]
+       return %2
      })"},
     {"pad", R"(graph g(%0: int32[2,3], %1: int32[]) {
        %2 = pad %0, %1 {low=1,0 high=0,2} : int32[3,5]

@@ -100,9 +100,9 @@ void Body::count_live() {
 // Measured on an x86-64-v4 machine: out of cache, a body of up to 20 instructions gains nothing from more vectors in flight; a chain of
 // functions runs three times as fast with four. Code generation takes twice as long with four as with one. A long chain in which each
 // operation waits for the one before runs half as fast again with eight.
-int Body::unroll() const {
+int Body::unroll(int of_light) const {
   constexpr int kLight = 20, kMedium = 30, kLong = 1000, kManyOperations = 400, kManyValues = 64, kChainValues = 4;
-  int n = cost <= kLight ? 1 : cost <= kMedium ? 2 : cost > kLong && live_ <= kChainValues ? 8 : 4;
+  int n = cost <= kLight ? of_light : cost <= kMedium ? 2 : cost > kLong && live_ <= kChainValues ? 8 : 4;
   while (n > 1 && (computes_ > kManyOperations || live_ > kManyValues)) n /= 2;
   return n;
 }

@@ -44,8 +44,8 @@ class Body {
 
   double cost = 0;  // instructions a point, about
   /// Vectors in flight that suit this body: several hide latency; many values at once, or many operations, ask for fewer, for the stack
-  /// that spilled values take and for the time that code generation takes.
-  int unroll() const;
+  /// that spilled values take and for the time that code generation takes. `of_light`: for bodies that wait for memory.
+  int unroll(int of_light = 1) const;
   std::vector<Binding> buffers;
   std::vector<graph::Id> scalars;
   /// A buffer for a reduction's result, and the access that walks it over the kept axes.

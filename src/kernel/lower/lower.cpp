@@ -140,12 +140,11 @@ class Reduction {
   Ref element(const Part& p) { return b_.cast(body_.value(g_[p.id].in[0]), p.accumulator); }
 
   // Where a task's results go: the outputs, or its block's row of the scratch memory, [blocks][kept].
+  Ref place(const Part& p, Ref block, Ref kept) {
+    return blocks_ == 1 ? nest_.index(b_, p.access) : plus(b_, times(b_, block, kept_arg_), kept);
+  }
   void store(Part& p, Ref value, Ref block, Ref kept) {
-    if (blocks_ == 1) {
-      b_.store(p.buffer, nest_.index(b_, p.access), b_.cast(value, g_[p.id].type.dtype));
-    } else {
-      b_.store(p.buffer, plus(b_, times(b_, block, kept_arg_), kept), value);
-    }
+    b_.store(p.buffer, place(p, block, kept), blocks_ == 1 ? b_.cast(value, g_[p.id].type.dtype) : value);
   }
   void begin_arguments() {
     if (blocks_ == 1) return;
@@ -210,6 +209,9 @@ class Reduction {
 
   // The innermost axis is kept: lanes along it, each folding its own column in order.
   Lowered fold_outer() {
+    const bool in_place =
+        blocks_ > 1 || std::all_of(parts_.begin(), parts_.end(), [&](const Part& p) { return p.accumulator == g_[p.id].type.dtype; });
+    const bool bands = folded_.size() == 1 && folded_[0]->extent >= 2 * kBand && in_place;
     begin_arguments();
     const Axis& lanes = *kept_.back();
     std::vector<const Axis*> rows(kept_.begin(), kept_.end() - 1);
@@ -225,6 +227,12 @@ class Reduction {
     auto [row, column] = split(b_, task, parts);
     nest_.open_rows(b_, rows, row);
     auto [first, last] = block_range(b_, column, size, extent);
+    if (bands) {
+      fold_bands(lanes, {first, last}, {begin, end},
+                 [&](Part& p, Ref lane) { return place(p, block, plus(b_, times(b_, row, extent), lane)); });
+      b_.end();
+      return finish(b_, nest_, body_, row_count * columns * blocks_, work());
+    }
     Ref lane = b_.loop(LoopKind::Vector, first, last, body_.unroll(), 0);
     nest_.open(b_, lanes, lane, true);
     body_.preload(folded_);
@@ -252,6 +260,42 @@ class Reduction {
     b_.end();
     b_.end();
     return finish(b_, nest_, body_, row_count * columns * blocks_, work());
+  }
+
+  // Bands of rows, each over all columns of the task, so that memory is read in long runs. Between bands a column's fold lies where its
+  // result goes.
+  void fold_bands(const Axis& lanes, std::pair<Ref, Ref> columns, std::pair<Ref, Ref> rows, FunctionRef<Ref(Part&, Ref)> place_of) {
+    const std::vector<Ref> at_task = nest_.position();
+    const int unroll = body_.unroll(kBandUnroll);
+    auto open_columns = [&] {
+      Ref lane = b_.loop(LoopKind::Vector, columns.first, columns.second, unroll);
+      nest_.open(b_, lanes, lane, true);
+      return lane;
+    };
+    Ref lane = open_columns();
+    for (Part& p : parts_) b_.store(p.buffer, place_of(p, lane), p.identity);
+    b_.end();
+    nest_.return_to(at_task);
+    Ref height = b_.index(kBand), count = b_.compute(Op::Subtract, Dtype::int64, rows.second, rows.first);
+    Ref band =
+        b_.loop(LoopKind::Serial, b_.index(0), b_.compute(Op::FloorDivide, Dtype::int64, plus(b_, count, b_.index(kBand - 1)), height));
+    Ref top = plus(b_, rows.first, times(b_, band, height));
+    Ref bottom = b_.compute(Op::Minimum, Dtype::int64, plus(b_, top, height), rows.second);
+    lane = open_columns();
+    body_.preload(folded_);
+    std::vector<Ref> places;
+    for (Part& p : parts_) {
+      places.push_back(place_of(p, lane));
+      p.carry = b_.load(p.buffer, places.back());
+    }
+    Ref index = open_serial(top, bottom);
+    nest_.open(b_, *folded_[0], index, false);
+    body_.emit();
+    for (Part& p : parts_) b_.next(p.carry, b_.compute(p.fold.op, p.accumulator, p.carry, element(p)));
+    b_.end();
+    for (std::size_t i = 0; i < parts_.size(); ++i) b_.store(parts_[i].buffer, places[i], parts_[i].carry);
+    b_.end();
+    b_.end();
   }
 
   // The second kernel of a long reduction: folds the blocks of the scratch memory in order.
