@@ -165,22 +165,22 @@ Work make_mlp_train(Arrays in) {
     layers[i]->bias = (in[2 + 2 * i] - 1) * 0.08;
   }
   training->optimizer.init(training->model);
-  for (const Array& a : tree_flatten(*training)) a.eval();
-  y.eval(), in.clear();
+  eval(*training, y);
+  in.clear();
   auto compiled = compile(train_step);
   auto products = compile(step_products);
   auto factors = std::make_shared<Arrays>();
   return {[=] {
             Training mine = *training;
-            train_step(mine, x, y).eval();
-            for (const Array& a : tree_flatten(mine)) a.eval();
+            const Array value = train_step(mine, x, y);
+            eval(value, mine);
           },
           [=] { compiled(*training, x, y); }, [=] { return compiled.kernels(*training, x, y); },
           [=] {
             if (factors->empty()) {  // only now: they are no part of the step's memory
               const Mlp& m = training->model;
               *factors = {x, m.a(x), m.a(x) + 1, m.c(m.a(x)), m.a.weight + 0, m.b.weight + 0, m.c.weight + 0};
-              for (const Array& a : *factors) a.eval();
+              eval(*factors);
             }
             products(*factors);
           }};

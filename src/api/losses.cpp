@@ -55,11 +55,14 @@ void check_classes(const char* what, const Array& x, const Array& classes, int a
 // x at the class along the axis, which goes. A sum over a comparison: it fuses with what is around it, and so does its gradient.
 Array at_class(const Array& x, const Array& classes, int axis) {
   const std::int64_t n = x.shape(axis);
-  Array index = engine::cast(classes, Dtype::int64);
+  // Compared for each element: in 32 bits where they suffice.
+  const bool narrow = size_of(classes.dtype()) < 4 || classes.dtype() == Dtype::int32;
+  const Dtype t = narrow && n <= INT32_MAX ? Dtype::int32 : Dtype::int64;
+  Array index = engine::cast(classes, t);
   if (is_signed(classes.dtype())) index = where(index < 0, index + n, index);
   Shape places(std::vector<Dim>(x.shape().size(), 1));
   places[static_cast<std::size_t>(axis)] = n;
-  const Array hit = expand_dims(clip(index, 0, n - 1), axis) == reshape(arange(n, Dtype::int64), places);
+  const Array hit = expand_dims(clip(index, 0, n - 1), axis) == reshape(arange(n, t), places);
   return sum(where(hit, x, 0), axis);
 }
 

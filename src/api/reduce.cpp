@@ -104,7 +104,7 @@ Array std(const Array& x, const Axes& axes, bool keepdims, int ddof) {
 
 namespace {
 
-// The operand in its computing dtype, and its maximum over the axes.
+// The operand in its computing dtype, and its maximum over the axes, which cancels: it needs no gradient.
 struct Shifted {
   Array x, top;
   std::vector<int> axes;
@@ -112,7 +112,7 @@ struct Shifted {
     api::require_real(what, operand);
     x = engine::cast(operand, computing(operand.dtype()));
     axes = api::axes_of(what, a, x.shape());
-    top = extreme(Op::Max, what, x, x.dtype(), axes, true);
+    top = stop_gradient(extreme(Op::Max, what, x, x.dtype(), axes, true));
   }
 };
 

@@ -90,6 +90,7 @@ TEST(Modules, modes) {
   EXPECT_FALSE(m.training || m.inner.norm.training || m.inner.drop.training);
   EXPECT_TRUE(m.other);
   nn::train(m);
+  eval(m.inner.norm);  // sinter::eval
   EXPECT_TRUE(m.training && m.inner.norm.training && m.inner.drop.training);
 }
 

@@ -176,6 +176,22 @@ TEST(Optimizers, halves_have_wide_moments) {
   expect_near(p, Vec(4, 0.25), 1e-2);
 }
 
+// As a user writes one: the sign of the gradient, by a rate that falls with the step.
+class SignSGD final : public optim::Optimizer {
+ public:
+  explicit SignSGD(const optim::Schedule& rate) : Optimizer(rate) {}
+  double scale = 1;
+  SINTER_FIELDS_AND_BASE(optim::Optimizer, scale)
+
+ private:
+  std::vector<Array> shared(const Shared& s) const override { return {scale * s.rate / s.step}; }
+  std::vector<Array> first_moments(const Array&) const override { return {}; }
+  Array next(const Array& p, const Array& g, std::vector<Array>&, const Shared& s) const override { return p - s.more[0] * sign(g); }
+};
+TEST(Optimizers, of_a_user) {
+  check("SignSGD", SignSGD(1.0), each([](double& p, double&, double&, double g, double a, double t) { p -= a / t * sign_of(g); }));
+}
+
 TEST(Optimizers, mistakes) {
   Mlp model, gradients = model;
   optim::SGD opt(0.1);

@@ -223,6 +223,57 @@ TEST(Training, parameters_and_moments_are_updated_in_place) {
   EXPECT_EQ(m.up.weight.data<float>(), weight);
 }
 
+TEST(Training, regular_steps_do_not_grow) {
+  Mlp m;
+  optim::Adam opt(0.01);
+  std::size_t after_three = 0;
+  for (int i = 0; i < 12; ++i) {
+    train_step(m, opt, batch(0).x, batch(0).y).eval();
+    if (i == 2) after_three = active_memory();
+  }
+  EXPECT_LE(active_memory(), after_three);
+}
+
+// A small language model, with all that may go wrong: tables, masks, several heads, dropout, halves.
+struct Characters {
+  nn::Embedding table{11, 16};
+  nn::TransformerEncoder encoder{
+      2,
+      16,
+      4,
+      {.dropout = 0.1, .activation = nn::Activation::silu, .attention = {.kv_heads = 2, .bias = true, .causal = true, .rope = true}}};
+  nn::RMSNorm norm{16};
+  Array operator()(const Array& ids) const { return table.as_linear(norm(encoder(table(ids)))); }
+  SINTER_FIELDS(table, encoder, norm)
+};
+TEST(Training, a_transformer_compiled_equals_it_regular) {
+  for (const Dtype t : {float32, bfloat16}) {
+    random::seed(12);
+    Characters a;
+    for (const nn::detail::Leaf& leaf : nn::detail::leaves_of(a)) *leaf.array = astype(*leaf.array, t);
+    Characters b = a;
+    optim::AdamW oa(optim::cosine_decay(0.02, 12), 0.01), ob = oa;
+    oa.init(a), ob.init(b);
+    auto step = compile([](Characters& m, optim::AdamW& o, const Array& x, const Array& y) { return train_step(m, o, x, y); });
+    const std::int64_t before = step.stats().traces;
+    const Array ids = random::randint(0, 11, {4, 9}, int32, random::key(5));
+    const Array x = slice(ids, {0, 0}, {4, 8}), y = slice(ids, {0, 1}, {4, 9});
+    float first = 0, last = 0;
+    for (int i = 0; i < 12; ++i) {
+      random::seed(static_cast<std::uint64_t>(i));
+      const Array loss = train_step(a, oa, x, y);
+      random::seed(static_cast<std::uint64_t>(i));
+      ASSERT_TRUE(same(step(b, ob, x, y), loss)) << t << ' ' << i;
+      expect_same(a, b, "model");
+      expect_same(oa, ob, "optimizer");
+      (i == 0 ? first : last) = loss.item<float>();
+    }
+    EXPECT_EQ(a.table.weight.dtype(), t);
+    EXPECT_LT(last, 0.75f * first) << t;
+    EXPECT_EQ(step.stats().traces - before, 1);
+  }
+}
+
 TEST(Training, a_checkpoint_goes_on_where_it_was) {
   const std::string path = file_in_temp("state.safetensors");
   auto step = compile([](Mlp& m, optim::Adam& o, const Array& x, const Array& y) { return train_step(m, o, x, y); });

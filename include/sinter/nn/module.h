@@ -100,10 +100,14 @@ void train(M& model, bool training = true) {
   detail::ModeWalker walker(training);
   sinter::detail::walk(model, walker);
 }
-template <Tree M>
-void eval(M& model) {
-  train(model, false);
-}
+/// train(model, false): nn::eval(model). (An object: an unqualified eval(layer) is then sinter::eval, which computes arrays, and never
+/// this.)
+inline constexpr struct Eval {
+  template <Tree M>
+  void operator()(M& model) const {
+    train(model, false);
+  }
+} eval;
 
 /// Freezes the parameters whose names match a pattern, in which * stands for any text and ? for one character: freeze(model, "up.*").
 /// Frozen parameters have no gradient in nn::value_and_grad, and optimizers leave them alone. Error when nothing matches, or a plain
