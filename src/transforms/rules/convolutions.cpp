@@ -24,12 +24,12 @@ Sym fold_in(Sym x, bool first) {
   s.erase(at);
   return reshape(x, s);
 }
-Sym fold_out(const Sym& x, bool first, std::int64_t size) {
-  Shape s = x.shape();
-  const std::size_t at = first ? 0 : s.size() - 1;
-  s[at] = s[at] / size;
-  s.insert(at, size);
-  return move_axis(reshape(x, s), at, 0);
+Sym fold_out(const Sym& x, bool first, Shape batched) {
+  const std::size_t at = first ? 0 : batched.size() - 2;
+  const Dim size = batched[0];
+  batched.erase(0);
+  batched.insert(at, size);
+  return move_axis(reshape(x, batched), at, 0);
 }
 
 }  // namespace
@@ -53,6 +53,7 @@ Sym jvp_convolution(const Call& c, std::span<const Sym> t) {
 }
 
 Sym batch_convolution(const BatchCall& c) {
+  if (c.size == 0) return literal(c.in(0), c.node.type.dtype, 0, c.shape());
   const Role result = ops::result_role(c.node.op);
   const auto roles = ops::operand_roles(c.node.op);
   Shape shapes[2];
@@ -74,7 +75,7 @@ Sym batch_convolution(const BatchCall& c) {
   if (fold == Fold::in || fold == Fold::groups) geometry.in *= c.size;
   if (fold == Fold::out || fold == Fold::groups) geometry.out *= c.size;
   if (fold == Fold::groups) geometry.groups *= c.size;
-  return fold_out(convolution(geometry, result, operands[0], operands[1]), joins_first(fold, result), c.size);
+  return fold_out(convolution(geometry, result, operands[0], operands[1]), joins_first(fold, result), c.shape());
 }
 
 }  // namespace sinter::transforms
