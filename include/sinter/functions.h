@@ -2,6 +2,7 @@
 //
 // Axes may be negative: they count from the end. What a call rejects it rejects at once, with an Error that names the function.
 #pragma once
+#include <array>
 #include <string_view>
 
 #include "sinter/array.h"
@@ -192,6 +193,30 @@ SINTER_API Array logcumsumexp(const Array& x, std::optional<int> axis = {}, bool
 SINTER_API Array matmul(const Array& a, const Array& b);
 /// beta * c + alpha * (a x b). With alpha = beta = 1 one operation, which rounds halves once.
 SINTER_API Array addmm(const Array& c, const Array& a, const Array& b, double alpha = 1, double beta = 1);
+
+// ---- convolutions and pooling -------------------------------------------------------------------------------------------------------
+/// A number for each spatial axis, from the first: 3 for all, or {3, 5}.
+template <std::size_t N>
+struct PerAxis : std::array<int, N> {
+  PerAxis(int all) { this->fill(all); }
+  template <detail::Integer... I>
+    requires(N > 1 && sizeof...(I) == N)
+  PerAxis(I... each) : std::array<int, N>{static_cast<int>(each)...} {}
+};
+/// What a kernel sees at each place of the input, weighed and added up (a cross-correlation, as is usual). input (batch, axes..., in),
+/// weight (out, axes..., in / groups), result (batch, axes..., out) with (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1 places on
+/// each axis, rounded down. Padding is zero. With groups, part g of the out channels sees part g of the in channels. Arrays promote;
+/// integers compute in float32, halves add in float32 and round once. The bits do not depend on the number of threads.
+SINTER_API Array conv1d(const Array& input, const Array& weight, int stride = 1, int padding = 0, int dilation = 1, int groups = 1);
+SINTER_API Array conv2d(const Array& input, const Array& weight, PerAxis<2> stride = 1, PerAxis<2> padding = 0, PerAxis<2> dilation = 1,
+                        int groups = 1);
+SINTER_API Array conv3d(const Array& input, const Array& weight, PerAxis<3> stride = 1, PerAxis<3> padding = 0, PerAxis<3> dilation = 1,
+                        int groups = 1);
+/// The greatest element, or the mean, of what a kernel sees: x (batch, height, width, channels), result with
+/// (size + 2 padding - kernel) / stride + 1 places on an axis, rounded down. The stride is the kernel's size, if not given. Padding is never
+/// the greatest; for the mean it counts as zeros. In the gradient of max_pool2d equal extremes of a window share evenly.
+SINTER_API Array max_pool2d(const Array& x, PerAxis<2> kernel, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
+SINTER_API Array avg_pool2d(const Array& x, PerAxis<2> kernel, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
 
 // ---- of neural networks (losses: losses.h) --------------------------------------------------------------------------------------------
 // Compositions that fuse. Halves compute in float32 and round once; results have the promoted dtype of the arrays.

@@ -199,7 +199,13 @@ void Planner::emit(const Item& item) {
     list.push_back(kernel::lower_cumulative(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
     return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
   }
-  if (n.op == Op::Solve) return emit_solve(item.node);
+  switch (n.op) {
+    case Op::Solve: return emit_solve(item.node);
+    case Op::Conv:
+    case Op::ConvInput:
+    case Op::ConvWeight: return emit_convolution(item.node);
+    default: break;
+  }
   if (ops::info(n.op).kind == OpKind::Call) return emit_product(item.node);
   const Shape& shape = g_[n.in[0]].type.shape;  // a view: its operand, row-major
   emit_copy(n.in[0], Place{at.storage, {0, graph::row_major(shape)}}, shape);
@@ -323,6 +329,25 @@ void Planner::emit_solve(Id id) {
   emit_call(backends::make_solve(desc), {{a, true}, {b, true}, {pivots, true}, {*places_[id], true}}, size_of(desc.dtype));
 }
 
+Planner::Place Planner::row_major_operand(Id id) {
+  const graph::Type& type = g_[id].type;
+  const Place& at = *places_[id];
+  if (graph::is_row_major(type.shape, at.layout.strides)) return at;
+  const Place copy{new_storage(bytes_of(type), kNoItem), {0, graph::row_major(type.shape)}};
+  emit_copy(id, copy, type.shape);
+  return copy;
+}
+
+void Planner::emit_convolution(Id id) {
+  const Node& n = g_[id];
+  const Shape operands[] = {g_[n.in[0]].type.shape, g_[n.in[1]].type.shape};
+  const kernel::ConvDesc desc{n.type.dtype, ops::result_role(n.op), ops::convolution_of(n.op, n.attrs, operands)};
+  const Place a = row_major_operand(n.in[0]), b = row_major_operand(n.in[1]);
+  backends::Convolver made = backends::make_convolution(desc);
+  const Place workspace{new_storage(made.workspace, kNoItem), {0, {}}};
+  emit_call(std::move(made.routine), {{a, false}, {b, false}, {*places_[id], true}, {workspace, true}}, size_of(desc.dtype));
+}
+
 // Places, and whether the routine writes there.
 void Planner::emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes) {
   check(places.size() <= Call::kMostBuffers, "plan: a library call has too many buffers");
@@ -342,12 +367,8 @@ void Planner::emit_region(Id id) {
   std::vector<std::pair<std::uint32_t, std::int64_t>> slots;
   std::vector<Use> uses;
   for (Id in : n.in) {
-    Place at = *places_[in];
+    const Place at = row_major_operand(in);
     const graph::Type& type = g_[in].type;
-    if (!graph::is_row_major(type.shape, at.layout.strides)) {
-      at = Place{new_storage(bytes_of(type), kNoItem), {0, graph::row_major(type.shape)}};
-      emit_copy(in, at, type.shape);
-    }
     region.types.push_back(type);
     slots.push_back({at.storage, at.layout.offset * size_of(type.dtype)});
     uses.push_back({at.storage});

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "graph/bodies.h"
+#include "ops/convolution.h"
 #include "ops/cumulative.h"
 #include "ops/elements.h"
 #include "ops/infer.h"
@@ -217,6 +218,9 @@ class Interpreter {
       case Op::PutAlong: return scatter();
       case Op::Matmul: return matmul(in(0), in(1), nullptr);
       case Op::Solve: return solve();
+      case Op::Conv:
+      case Op::ConvInput:
+      case Op::ConvWeight: return convolution();
       case Op::AddMM: return matmul(in(1), in(2), &in(0));
       default: return ops::info(node_->op).kind == ops::OpKind::Cumulative ? cumulative() : reduce();
     }
@@ -490,6 +494,42 @@ class Interpreter {
         (*out_)[at] = word_of(c ? v + z.reals[at] : v, dtype());
       }
     }
+  }
+
+  // Term by term of the sum over input * weight * output (ops/convolution.h), in double precision.
+  void convolution() {
+    const std::vector<Shape> shapes{in(0).type->shape, in(1).type->shape};
+    const ops::Convolution c = ops::convolution_of(node_->op, node_->attrs, shapes);
+    const auto roles = ops::operand_roles(node_->op);
+    const ops::Convolution::Role result = ops::result_role(node_->op);
+    const Numbers a = numbers_of(in(0).words, dtype()), b = numbers_of(in(1).words, dtype());
+    const std::size_t rank = c.axes.size();
+    const Shape input = c.shape(ops::Convolution::kInput), weight = c.shape(ops::Convolution::kWeight),
+                output = c.shape(ops::Convolution::kOutput);
+    std::vector<std::complex<double>> sums(out_->size());
+    std::vector<Word> counts(out_->size());
+    for_each_index(output, [&](std::size_t y, const Index& to) {
+      Shape inner = weight;
+      inner[0] = 1;  // the output channel is given
+      for_each_index(inner, [&](std::size_t, const Index& k) {
+        Index from = to, kernel = k;
+        for (std::size_t i = 0; i < rank; ++i) {
+          const ops::ConvAxis& axis = c.axes[i];
+          from[i + 1] = to[i + 1] * axis.stride + k[i + 1] * axis.dilation - axis.low;
+          if (from[i + 1] < 0 || from[i + 1] >= axis.input) return;
+        }
+        from[rank + 1] = to[rank + 1] / (c.out / c.groups) * (c.in / c.groups) + k[rank + 1];
+        kernel[0] = to[rank + 1];
+        const std::size_t at[] = {offset_of(input, from), offset_of(weight, kernel), y};
+        const std::size_t p = at[roles[0]], q = at[roles[1]], r = at[result];
+        if (a.integer)
+          counts[r] += static_cast<Word>(a.ints[p]) * static_cast<Word>(b.ints[q]);
+        else
+          sums[r] += is_complex(dtype()) ? a.reals[p] * b.reals[q] : a.reals[p].real() * b.reals[q].real();
+      });
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      (*out_)[i] = a.integer ? word_of(static_cast<std::int64_t>(counts[i]), dtype()) : word_of(sums[i], dtype());
   }
 
   // Elimination with the greatest pivot of each column, in double precision.

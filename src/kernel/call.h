@@ -1,7 +1,8 @@
-// CallDesc, SolveDesc: library calls as data, so that backends need no graph. Layer: kernel.
+// CallDesc, SolveDesc, ConvDesc: library calls as data, so that backends need no graph. Layer: kernel.
 #pragma once
 #include <cstdint>
 
+#include "ops/convolution.h"
 #include "sinter/dtype.h"
 
 namespace sinter::kernel {
@@ -21,6 +22,13 @@ struct CallDesc {
 struct SolveDesc {
   Dtype dtype = Dtype::float32;
   std::int64_t batch = 1, n = 0, k = 0;
+};
+
+/// The array of one role from those of the two others, all row-major.
+struct ConvDesc {
+  Dtype dtype = Dtype::float32;
+  ops::Convolution::Role result = ops::Convolution::kOutput;
+  ops::Convolution geometry;
 };
 
 }  // namespace sinter::kernel

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/convolution.h"
+
 namespace sinter::ops {
 namespace {
 
@@ -202,6 +204,9 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     case Op::PutAlong: return scatter(op, in, attrs.at(0));
     case Op::Matmul: return matmul(op, in[0], in[1]);
     case Op::Solve: return solve(op, in[0], in[1]);
+    case Op::Conv:
+    case Op::ConvInput:
+    case Op::ConvWeight: return convolution_of(op, attrs, in).shape(result_role(op));
     case Op::AddMM: {
       Shape result = matmul(op, in[1], in[2]);
       require(in[0] == result, op, "operand 0 has not the product's shape");

@@ -1,6 +1,7 @@
 #include "passes/decompose.h"
 
 #include "graph/build.h"
+#include "passes/convolution.h"
 
 namespace sinter::passes {
 namespace {
@@ -76,6 +77,21 @@ Id solve(Graph& g, const Node& n) {
   return graph::cast(g, g.add({Op::Solve, {a, b}, {}, {Dtype::float32, n.type.shape}}), n.type.dtype);
 }
 
+// oneDNN has what it has for products, but for float64, which is another library's.
+Id convolution(Graph& g, const Node& n, FunctionRef<bool(Dtype)> has_product) {
+  const Dtype t = n.type.dtype;
+  if (has_product(t) && t != Dtype::float64) return graph::kKeep;
+  if (is_half(t)) {
+    const Id a = graph::cast(g, n.in[0], Dtype::float32), b = graph::cast(g, n.in[1], Dtype::float32);
+    return graph::cast(g, g.add({n.op, {a, b}, n.attrs, {Dtype::float32, n.type.shape}}), t);
+  }
+  return convolve_by_products(g, n, [&](Id a, Id b) {
+    Shape shape = g[a].type.shape;
+    shape[shape.size() - 1] = g[b].type.shape.back();
+    return matmul(g, a, b, {Op::Matmul, {}, {}, {t, std::move(shape)}}, has_product);
+  });
+}
+
 }  // namespace
 
 graph::Graph decompose(const graph::Graph& source, FunctionRef<bool(Dtype)> has_product) {
@@ -86,6 +102,9 @@ graph::Graph decompose(const graph::Graph& source, FunctionRef<bool(Dtype)> has_
       case Op::Matmul: return matmul(g, n.in[0], n.in[1], n, has_product);
       case Op::AddMM: return addmm(g, n, has_product);
       case Op::Solve: return solve(g, n);
+      case Op::Conv:
+      case Op::ConvInput:
+      case Op::ConvWeight: return convolution(g, n, has_product);
       case Op::StopGradient: return n.in[0];
       default: return graph::kKeep;
     }

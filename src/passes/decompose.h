@@ -6,7 +6,7 @@ namespace sinter::passes {
 
 /// ArgMax and ArgMin (a fold, then the least position that equals it); AddMM (a product and a sum; halves in float32, rounded once);
 /// StopGradient (its operand); Matmul in dtypes for which `has_product` says that no library serves (halves in float32; others as a sum of
-/// products).
+/// products); convolutions likewise.
 graph::Graph decompose(const graph::Graph& g, FunctionRef<bool(Dtype)> has_product);
 
 }  // namespace sinter::passes

@@ -90,6 +90,9 @@ Sym matmul(const Sym& a, const Sym& b) {
   return {a.graph, a.graph->add({Op::Matmul, {a.id, b.id}, {}, {a.dtype(), std::move(shape)}})};
 }
 Sym solve(const Sym& a, const Sym& b) { return {a.graph, a.graph->add({Op::Solve, {a.id, b.id}, {}, {a.dtype(), b.shape()}})}; }
+Sym convolution(const ops::Convolution& c, ops::Convolution::Role result, const Sym& a, const Sym& b) {
+  return {a.graph, a.graph->add({ops::convolution_op(result), {a.id, b.id}, c.attrs(), {a.dtype(), c.shape(result)}})};
+}
 
 Axes first_axes(std::size_t n) {
   Axes axes(n);

@@ -10,6 +10,7 @@
 
 #include "graph/build.h"
 #include "graph/graph.h"
+#include "ops/convolution.h"
 
 namespace sinter::transforms {
 
@@ -136,6 +137,9 @@ Sym put_along(const Sym& x, const Sym& indices, const Sym& updates, std::size_t 
 Sym matmul(const Sym& a, const Sym& b);
 /// x of a x = b; batch axes equal.
 Sym solve(const Sym& a, const Sym& b);
+
+/// The array of a role (ops/convolution.h) from those of the two others.
+Sym convolution(const ops::Convolution& c, ops::Convolution::Role result, const Sym& a, const Sym& b);
 
 /// 0, ..., n - 1.
 Axes first_axes(std::size_t n);

@@ -435,6 +435,35 @@ const Case kCases[] = {
        return %3
      })",
      5e-2},
+    {"convolutions", R"(graph g(%0: float32[3,7,6,4], %1: float32[8,3,2,2], %2: float32[3,4,7,8]) {
+       %3 = conv %0, %1 {groups=2 axes=7,3,2,1,1,1,6,2,1,1,1,1} : float32[3,4,7,8]
+       %4 = conv_input %2, %1 {groups=2 axes=7,3,2,1,1,1,6,2,1,1,1,1} : float32[3,7,6,4]
+       %5 = conv_weight %0, %2 {groups=2 axes=7,3,2,1,1,1,6,2,1,1,1,1} : float32[8,3,2,2]
+       %6 = exp %3 : float32[3,4,7,8]
+       return %3, %4, %5, %6
+     })",
+     1e-3},
+    {"convolutions_double", R"(graph g(%0: float64[3,7,6,4], %1: float64[8,3,2,2], %2: float64[3,4,7,8]) {
+       %3 = conv %0, %1 {groups=2 axes=7,3,2,1,1,1,6,2,1,1,1,1} : float64[3,4,7,8]
+       %4 = conv_input %2, %1 {groups=2 axes=7,3,2,1,1,1,6,2,1,1,1,1} : float64[3,7,6,4]
+       %5 = conv_weight %0, %2 {groups=2 axes=7,3,2,1,1,1,6,2,1,1,1,1} : float64[8,3,2,2]
+       return %3, %4, %5
+     })",
+     1e-12},
+    {"convolutions_half", R"(graph g(%0: float16[2,5,3], %1: float16[2,5,3], %2: float16[2,1,2]) {
+       %3 = conv %0, %1 {groups=1 axes=5,5,1,0,0,1} : float16[2,1,2]
+       %4 = conv_input %2, %1 {groups=1 axes=5,5,1,0,0,1} : float16[2,5,3]
+       %5 = conv_weight %0, %2 {groups=1 axes=5,5,1,0,0,1} : float16[2,5,3]
+       return %3, %4, %5
+     })",
+     5e-2},
+    {"convolutions_empty", R"(graph g(%0: float32[0,5,3], %1: float32[2,3,3], %2: float32[0,3,2], %3: float64[2,5,0], %4: float64[2,3,2]) {
+       %5 = conv %0, %1 {groups=1 axes=5,3,1,0,0,1} : float32[0,3,2]
+       %6 = conv_input %2, %1 {groups=1 axes=5,3,1,0,0,1} : float32[0,5,3]
+       %7 = conv_weight %0, %2 {groups=1 axes=5,3,1,0,0,1} : float32[2,3,3]
+       %8 = conv_weight %3, %4 {groups=1 axes=5,3,1,0,0,1} : float64[2,3,0]
+       return %5, %6, %7, %8
+     })"},
     {"solve", R"(graph g(%0: float64[5,5], %1: float64[5,3], %2: float32[2,4,4], %3: float32[2,4,1]) {
        %4 = solve %0, %1 : float64[5,3]
        %5 = transpose %0 {axes=1,0} : float64[5,5]

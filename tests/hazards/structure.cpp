@@ -173,6 +173,24 @@ const std::vector<Pair>& pairs() {
          return Arrays{matmul(a[0], a[0]),      matmul(transpose(a[0]), a[0]), matmul(a[0], transpose(a[0])),
                        addmm(a[0], a[0], a[0]), addmm(a[0], a[0], a[0], 2),    addmm(a[0], a[0], a[0], 1, 2)};
        }},
+      {"convolutions",
+       [](A a) {
+         const Array x = reshape(a[0], {1, 4, 4, 1}), w = reshape(slice(a[0], {0, 0}, {2, 4}), {2, 2, 2, 1});
+         std::vector<std::function<Array(const Array&, const Array&)>> by{
+             [](const Array& x, const Array& w) { return conv2d(x, w); },
+             [](const Array& x, const Array& w) { return conv2d(x, w, {1, 2}); },
+             [](const Array& x, const Array& w) { return conv2d(x, w, {2, 1}); },
+             [](const Array& x, const Array& w) { return conv2d(x, w, 1, {0, 1}); },
+             [](const Array& x, const Array& w) { return conv2d(x, w, 1, 0, {1, 2}); },
+             [](const Array& x, const Array& w) { return conv2d(concatenate({x, 2 * x}, 3), w, 1, 0, 1, 2); },
+             [](const Array& x, const Array& w) { return conv2d(reshape(x, {4, 2, 2, 1}), w); }};
+         Arrays all;
+         for (const auto& f : by) {
+           const auto [dx, dw] = grad<0, 1>([f](const Array& x, const Array& w) { return sum(sin(f(x, w))); })(x, w);
+           all.insert(all.end(), {f(x, w), dx, dw});
+         }
+         return all;
+       }},
   };
   return table;
 }

@@ -102,6 +102,12 @@ inline const GraphCase kGraphCases[] = {
     {"solve_batch", R"(graph g(%0: float64[2,2,2], %1: float64[2,2,1]) { %2 = constant {bits=6,1,0,-6} : float64[2,2]
        %3 = broadcast_to %2 {shape=2,2,2} : float64[2,2,2] %4 = add %0, %3 : float64[2,2,2] %5 = solve %4, %1 : float64[2,2,1]
        return %5, %4 })"},
+    {"conv", R"(graph g(%0: float64[2,4,2], %1: float64[3,2,2]) {
+       %2 = conv %0, %1 {groups=1 axes=4,2,2,1,1,1} : float64[2,3,3] %3 = tanh %2 : float64[2,3,3] return %3 })"},
+    {"conv_input", R"(graph g(%0: float64[2,2,1,4], %1: float64[4,2,2,1]) {
+       %2 = conv_input %0, %1 {groups=2 axes=4,2,2,0,0,1,2,2,1,1,0,2} : float64[2,4,2,2] %3 = tanh %2 : float64[2,4,2,2] return %3 })"},
+    {"conv_weight", R"(graph g(%0: float64[2,4,2], %1: float64[2,2,3]) {
+       %2 = conv_weight %0, %1 {groups=1 axes=4,2,2,0,1,1} : float64[3,2,2] %3 = tanh %2 : float64[3,2,2] return %3 })"},
     {"scalars", R"(graph g(%0: float64[], %1: float64[3], %2: float64[]) { %3 = multiply %0, %1 : float64[3] %4 = multiply %0,
        %2 : float64[]
        %5 = fma %1, %2, %0 : float64[3] return %3, %4, %5 })"},

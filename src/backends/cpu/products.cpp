@@ -3,8 +3,8 @@
 #include <cblas.h>
 
 #include <cstring>
-#include <dnnl.hpp>
 
+#include "backends/cpu/onednn.h"
 #include "backends/target.h"
 #include "runtime/pool.h"
 
@@ -51,16 +51,11 @@ class Blas final : public Product {
   CallDesc d_;
 };
 
-dnnl::engine& cpu_engine() {
-  static auto* e = new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  return *e;
-}
-
 class OneDnn final : public Product {
  public:
   explicit OneDnn(const CallDesc& d) {
     using dnnl::memory;
-    auto type = d.dtype == Dtype::bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+    const memory::data_type type = onednn_type(d.dtype);
     auto strides = [](const CallDesc::Matrix& m) {
       return m.transposed ? memory::dims{m.batch, 1, m.leading} : memory::dims{m.batch, m.leading, 1};
     };

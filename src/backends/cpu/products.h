@@ -1,4 +1,4 @@
-// Library calls on the CPU: products by oneDNN (float32; bfloat16 with AVX-512) and OpenBLAS (float64), linear systems by the LAPACK that
+// Library calls on the CPU: products by oneDNN (float32; bfloat16 with AVX-512) and OpenBLAS (float64), convolutions by oneDNN, linear systems by the LAPACK that
 // OpenBLAS holds. Layer: backends.
 #pragma once
 #include <memory>
@@ -23,5 +23,12 @@ std::shared_ptr<const Routine> make_product(const kernel::CallDesc& desc);
 /// On memory of the matrices, row-major, which are overwritten; the right sides, column after column, which are overwritten; n int32 a
 /// matrix; and the result, row-major.
 std::shared_ptr<const Routine> make_solve(const kernel::SolveDesc& desc);
+
+/// On memory of the operands, the result, and as many bytes of workspace (64-byte aligned).
+struct Convolver {
+  std::shared_ptr<const Routine> routine;
+  std::int64_t workspace = 0;
+};
+Convolver make_convolution(const kernel::ConvDesc& desc);
 
 }  // namespace sinter::backends
