@@ -1,150 +1,18 @@
 #include "graph/interpret.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <complex>
 #include <cstring>
 #include <limits>
 
-#include "graph/bodies.h"
-#include "ops/convolution.h"
+#include "graph/interpret_parts.h"
 #include "ops/cumulative.h"
-#include "ops/elements.h"
 #include "ops/infer.h"
 
 namespace sinter::graph {
 namespace {
 
+using namespace interpreter;
 using ops::Op;
-using Word = std::uint64_t;
-using Words = std::vector<Word>;
-using Index = std::vector<std::int64_t>;
-using Ints = std::span<const std::int64_t>;
-
-// A node's value while the graph runs.
-struct Value {
-  const Type* type;
-  Words words;
-  std::vector<Tensor> results = {};  // of a node that has several
-};
-
-std::size_t count_of(const Shape& s) { return static_cast<std::size_t>(static_cast<std::int64_t>(s.product())); }
-
-// Calls f(position, index) for each element in row-major order.
-template <class F>
-void for_each_index(const Shape& s, F f) {
-  const std::size_t count = count_of(s);
-  Index index(s.size(), 0);
-  for (std::size_t at = 0; at < count; ++at) {
-    f(at, static_cast<const Index&>(index));
-    for (std::size_t axis = s.size(); axis-- > 0;) {
-      if (++index[axis] < s[axis]) break;
-      index[axis] = 0;
-    }
-  }
-}
-
-std::size_t offset_of(const Shape& s, Ints index) {
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < s.size(); ++i) offset = offset * s[i] + index[i];
-  return static_cast<std::size_t>(offset);
-}
-
-Words converted(const Words& words, Dtype from, Dtype to) {
-  Words result(words.size());
-  ops::convert_elements(from, to, words, result);
-  return result;
-}
-
-// Elements as numbers. Integers exactly as int64 (uint64 by its bits), everything else exactly as a pair of doubles.
-struct Numbers {
-  bool integer;
-  std::vector<std::int64_t> ints;
-  std::vector<std::complex<double>> reals;
-};
-Numbers numbers_of(const Words& words, Dtype t) {
-  Numbers n{is_integer(t), {}, {}};
-  if (n.integer) {
-    const int shift = 64 - 8 * size_of(t);
-    for (Word w : words) n.ints.push_back(is_signed(t) ? static_cast<std::int64_t>(w << shift) >> shift : static_cast<std::int64_t>(w));
-  } else if (is_complex(t)) {
-    for (Word w : words)
-      n.reals.emplace_back(std::bit_cast<float>(static_cast<std::uint32_t>(w)), std::bit_cast<float>(static_cast<std::uint32_t>(w >> 32)));
-  } else {
-    for (Word w : converted(words, t, Dtype::float64)) n.reals.emplace_back(std::bit_cast<double>(w), 0.0);
-  }
-  return n;
-}
-Word word_of(std::int64_t v, Dtype t) {
-  return size_of(t) == 8 ? static_cast<Word>(v) : static_cast<Word>(v) & ((Word{1} << (8 * size_of(t))) - 1);
-}
-Word word_of(std::complex<double> v, Dtype t) {
-  if (is_complex(t))
-    return std::bit_cast<std::uint32_t>(static_cast<float>(v.real())) |
-           static_cast<Word>(std::bit_cast<std::uint32_t>(static_cast<float>(v.imag()))) << 32;
-  const Word word = std::bit_cast<Word>(v.real());
-  Word result = 0;
-  ops::convert_elements(Dtype::float64, t, {&word, 1}, {&result, 1});
-  return result;
-}
-
-// -1, 0 or 1 for numbers of one real dtype; NaN compares equal to all.
-int compare(const Numbers& n, Dtype t, std::size_t a, std::size_t b) {
-  if (!n.integer) return n.reals[a].real() < n.reals[b].real() ? -1 : n.reals[a].real() > n.reals[b].real();
-  if (!is_signed(t))
-    return static_cast<Word>(n.ints[a]) < static_cast<Word>(n.ints[b]) ? -1 : static_cast<Word>(n.ints[a]) > static_cast<Word>(n.ints[b]);
-  return n.ints[a] < n.ints[b] ? -1 : n.ints[a] > n.ints[b];
-}
-bool is_nan(const Numbers& n, std::size_t a) { return !n.integer && std::isnan(n.reals[a].real()); }
-
-// The results of a node that holds graphs; each operand as its words.
-std::vector<Tensor> run_bodies(const Node& n, std::vector<Tensor> operands) {
-  auto is_true = [](const Tensor& t) { return t.bytes[0] != std::byte{0}; };
-  switch (n.op) {
-    case Op::Checkpoint: return interpret(*n.bodies[0], operands);
-    case Op::Cond: return interpret(*n.bodies[is_true(operands[0]) ? 0 : 1], std::span(operands).subspan(1));
-    case Op::While: {
-      const auto carries = operands.begin() + n.attrs[0];
-      while (is_true(interpret(*n.bodies[0], operands)[0])) {
-        std::vector<Tensor> next = interpret(*n.bodies[1], operands);
-        std::move(next.begin(), next.end(), carries);
-      }
-      return {carries, operands.end()};
-    }
-    case Op::Scan: break;
-    default: operands.resize(count_attribute(n, 0)); return operands;
-  }
-  const ScanParts p(n);
-  std::vector<Tensor> results(operands.begin() + static_cast<std::ptrdiff_t>(p.constants),
-                              operands.end() - static_cast<std::ptrdiff_t>(p.sequences));
-  const std::size_t stacks = p.outputs + p.carries;
-  for (std::size_t i = 0; i < stacks; ++i) {
-    const Type t = stacked(i < p.outputs ? (*n.bodies[0])[n.bodies[0]->outputs()[p.carries + i]].type
-                                         : Type{results[i - p.outputs].dtype, results[i - p.outputs].shape},
-                           p.length);
-    results.push_back({t.dtype, t.shape, std::vector<std::byte>(count_of(t.shape) * static_cast<std::size_t>(size_of(t.dtype)))});
-  }
-  for (std::int64_t step = 0; step < p.length; ++step) {
-    const std::int64_t at = p.reverse ? p.length - 1 - step : step;
-    std::vector<Tensor> in(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(p.constants));
-    in.insert(in.end(), results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p.carries));
-    for (std::size_t i = 0; i < p.sequences; ++i) {
-      const Tensor& all = operands[p.constants + p.carries + i];
-      const Type t = element_of({all.dtype, all.shape});
-      const auto bytes = static_cast<std::ptrdiff_t>(count_of(t.shape)) * size_of(t.dtype);
-      in.push_back({t.dtype, t.shape, {all.bytes.begin() + at * bytes, all.bytes.begin() + (at + 1) * bytes}});
-    }
-    std::vector<Tensor> out = interpret(*n.bodies[0], in);
-    for (std::size_t i = 0; i < stacks; ++i) {
-      const Tensor& element = i < p.outputs ? out[p.carries + i] : results[i - p.outputs];
-      std::copy(element.bytes.begin(), element.bytes.end(),
-                results[p.carries + i].bytes.begin() + at * static_cast<std::ptrdiff_t>(element.bytes.size()));
-    }
-    std::move(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(p.carries), results.begin());
-  }
-  return results;
-}
 
 class Interpreter {
  public:
@@ -216,12 +84,12 @@ class Interpreter {
       case Op::TakeAlong: return take_along();
       case Op::ScatterAdd:
       case Op::PutAlong: return scatter();
-      case Op::Matmul: return matmul(in(0), in(1), nullptr);
-      case Op::Solve: return solve();
+      case Op::Matmul: *out_ = matmul(node_->type, in(0), in(1), nullptr); return;
+      case Op::Solve: *out_ = solve(node_->type, in(0), in(1)); return;
       case Op::Conv:
       case Op::ConvInput:
-      case Op::ConvWeight: return convolution();
-      case Op::AddMM: return matmul(in(1), in(2), &in(0));
+      case Op::ConvWeight: *out_ = convolution(*node_, in(0), in(1)); return;
+      case Op::AddMM: *out_ = matmul(node_->type, in(1), in(2), &in(0)); return;
       default: return ops::info(node_->op).kind == ops::OpKind::Cumulative ? cumulative() : reduce();
     }
   }
@@ -470,100 +338,6 @@ class Interpreter {
     std::vector<Tensor> operands;
     for (Id id : node_->in) operands.push_back(from_words(g_[id].type.dtype, g_[id].type.shape, values_[id].words));
     values_[static_cast<std::size_t>(node_ - &g_[0])].results = run_bodies(*node_, operands);
-  }
-
-  void matmul(const Value& a, const Value& b, const Value* c) {
-    const Numbers x = numbers_of(a.words, dtype()), y = numbers_of(b.words, dtype()), z = c ? numbers_of(c->words, dtype()) : Numbers{};
-    const Shape& sa = a.type->shape;
-    const std::size_t axes = sa.size(), rows = count_of({sa[axes - 2]}), inner = count_of({sa[axes - 1]}),
-                      columns = count_of({shape()[axes - 1]});
-    for (std::size_t at = 0; at < out_->size(); ++at) {
-      const std::size_t column = at % columns, row = at / columns, batch = row / rows;
-      const std::size_t from_a = row * inner, from_b = batch * inner * columns + column;
-      if (x.integer) {
-        Word v = c ? static_cast<Word>(z.ints[at]) : 0;
-        for (std::size_t k = 0; k < inner; ++k)
-          v += static_cast<Word>(x.ints[from_a + k]) * static_cast<Word>(y.ints[from_b + k * columns]);
-        (*out_)[at] = word_of(static_cast<std::int64_t>(v), dtype());
-      } else {
-        std::complex<double> v = 0.0;
-        for (std::size_t k = 0; k < inner; ++k) {
-          const std::complex<double> p = x.reals[from_a + k], q = y.reals[from_b + k * columns];
-          v += is_complex(dtype()) ? p * q : p.real() * q.real();
-        }
-        (*out_)[at] = word_of(c ? v + z.reals[at] : v, dtype());
-      }
-    }
-  }
-
-  // Term by term of the sum over input * weight * output (ops/convolution.h), in double precision.
-  void convolution() {
-    const std::vector<Shape> shapes{in(0).type->shape, in(1).type->shape};
-    const ops::Convolution c = ops::convolution_of(node_->op, node_->attrs, shapes);
-    const auto roles = ops::operand_roles(node_->op);
-    const ops::Convolution::Role result = ops::result_role(node_->op);
-    const Numbers a = numbers_of(in(0).words, dtype()), b = numbers_of(in(1).words, dtype());
-    const std::size_t rank = c.axes.size();
-    const Shape input = c.shape(ops::Convolution::kInput), weight = c.shape(ops::Convolution::kWeight),
-                output = c.shape(ops::Convolution::kOutput);
-    std::vector<std::complex<double>> sums(out_->size());
-    std::vector<Word> counts(out_->size());
-    for_each_index(output, [&](std::size_t y, const Index& to) {
-      Shape inner = weight;
-      inner[0] = 1;  // the output channel is given
-      for_each_index(inner, [&](std::size_t, const Index& k) {
-        Index from = to, kernel = k;
-        for (std::size_t i = 0; i < rank; ++i) {
-          const ops::ConvAxis& axis = c.axes[i];
-          from[i + 1] = to[i + 1] * axis.stride + k[i + 1] * axis.dilation - axis.low;
-          if (from[i + 1] < 0 || from[i + 1] >= axis.input) return;
-        }
-        from[rank + 1] = to[rank + 1] / (c.out / c.groups) * (c.in / c.groups) + k[rank + 1];
-        kernel[0] = to[rank + 1];
-        const std::size_t at[] = {offset_of(input, from), offset_of(weight, kernel), y};
-        const std::size_t p = at[roles[0]], q = at[roles[1]], r = at[result];
-        if (a.integer)
-          counts[r] += static_cast<Word>(a.ints[p]) * static_cast<Word>(b.ints[q]);
-        else
-          sums[r] += is_complex(dtype()) ? a.reals[p] * b.reals[q] : a.reals[p].real() * b.reals[q].real();
-      });
-    });
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      (*out_)[i] = a.integer ? word_of(static_cast<std::int64_t>(counts[i]), dtype()) : word_of(sums[i], dtype());
-  }
-
-  // Elimination with the greatest pivot of each column, in double precision.
-  void solve() {
-    using Complex = std::complex<double>;
-    const Numbers a = numbers_of(in(0).words, dtype()), b = numbers_of(in(1).words, dtype());
-    const std::size_t axes = shape().size(), n = count_of({shape()[axes - 2]}), k = count_of({shape()[axes - 1]});
-    const bool real = !is_complex(dtype());
-    const auto times = [&](Complex x, Complex y) { return real ? x.real() * y.real() : x * y; };
-    const auto over = [&](Complex x, Complex y) { return real ? x.real() / y.real() : x / y; };
-    for (std::size_t first = 0; first * k < out_->size(); first += n) {  // the first row of each matrix
-      std::vector<std::vector<Complex>> rows(n);
-      for (std::size_t i = 0; i < n; ++i) {
-        rows[i].assign(&a.reals[(first + i) * n], &a.reals[(first + i) * n] + n);
-        rows[i].insert(rows[i].end(), &b.reals[(first + i) * k], &b.reals[(first + i) * k] + k);
-      }
-      bool singular = false;
-      for (std::size_t c = 0; c < n; ++c) {
-        std::size_t best = c;
-        for (std::size_t i = c + 1; i < n; ++i)
-          if (std::abs(rows[i][c]) > std::abs(rows[best][c])) best = i;
-        std::swap(rows[c], rows[best]);
-        singular = singular || rows[c][c] == 0.0;
-        for (std::size_t i = 0; i < n; ++i) {
-          if (i == c) continue;
-          const Complex factor = over(rows[i][c], rows[c][c]);
-          for (std::size_t j = c; j < n + k; ++j) rows[i][j] -= times(factor, rows[c][j]);
-        }
-      }
-      constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-      for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j < k; ++j)
-          (*out_)[(first + i) * k + j] = word_of(singular ? Complex(kNan, real ? 0 : kNan) : over(rows[i][n + j], rows[i][i]), dtype());
-    }
   }
 
   const Graph& g_;

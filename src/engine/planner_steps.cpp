@@ -1,0 +1,253 @@
+// The steps of a plan: kernels of groups, copies, library calls, regions. Layer: engine.
+#include <algorithm>
+#include <tuple>
+
+#include "engine/planner.h"
+#include "graph/bodies.h"
+
+namespace sinter::engine {
+
+using graph::Id;
+using graph::Layout;
+using graph::Node;
+using ops::Op;
+using ops::OpKind;
+
+namespace {
+
+// Instructions, times elements, that make a range of tasks worth a thread: about 10 us of work against a fork of 1 to 7 us.
+constexpr double kGrainWork = 400e3;
+
+}  // namespace
+
+void Planner::emit(const Item& item) {
+  if (item.group) return emit_group(*item.group);
+  const Node& n = g_[item.node];
+  if (ops::info(n.op).kind == OpKind::Region) return emit_region(item.node);
+  const Place& at = *places_[item.node];
+  switch (n.op) {
+    case Op::Concatenate: {
+      std::size_t axis = static_cast<std::size_t>(n.attrs[0]);
+      Place part = at;
+      for (Id u : n.in) {
+        emit_copy(u, part, g_[u].type.shape);
+        part.layout.offset += g_[u].type.shape[axis] * at.layout.strides[axis];
+      }
+      return;
+    }
+    case Op::Pad: {
+      emit_copy(n.in[1], at, n.type.shape);
+      Place inside = at;
+      for (std::size_t d = 0; d < n.type.shape.size(); ++d) inside.layout.offset += n.attrs[d] * at.layout.strides[d];
+      return emit_copy(n.in[0], inside, g_[n.in[0]].type.shape);
+    }
+    case Op::ScatterAdd:
+    case Op::PutAlong: {
+      emit_copy(n.in[0], at, n.type.shape);
+      if (n.type.shape.product() == 0 || g_[n.in[2]].type.shape.product() == 0) return;
+      std::vector<kernel::Lowered> list;
+      list.push_back(kernel::lower_scatter(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
+      return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
+    }
+    default: break;
+  }
+  if (ops::info(n.op).kind == OpKind::Cumulative) {
+    if (n.type.shape.product() == 0) return;
+    std::vector<kernel::Lowered> list;
+    list.push_back(kernel::lower_cumulative(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
+    return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
+  }
+  switch (n.op) {
+    case Op::Solve: return emit_solve(item.node);
+    case Op::Conv:
+    case Op::ConvInput:
+    case Op::ConvWeight: return emit_convolution(item.node);
+    default: break;
+  }
+  if (ops::info(n.op).kind == OpKind::Call) return emit_product(item.node);
+  const Shape& shape = g_[n.in[0]].type.shape;  // a view: its operand, row-major
+  emit_copy(n.in[0], Place{at.storage, {0, graph::row_major(shape)}}, shape);
+}
+
+void Planner::emit_group(const graph::Group& group) {
+  emit_lowered(
+      kernel::lower(g_, group, [&](Id id) -> const Layout& { return places_[id]->layout; }),
+      [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
+}
+
+void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
+  if (shape.product() == 0) return;
+  const Node& source = g_[from];
+  graph::Graph small;
+  bool literal = is_scalar_constant(source) && !places_[from];
+  Id in = literal ? small.add({Op::Constant, {}, source.attrs, source.type}) : small.add({Op::Input, {}, {0}, source.type});
+  Id out = small.add({Op::Copy, {in}, {}, {source.type.dtype, shape}});
+  small.set_outputs({out});
+  graph::Group group{{out}, {out}, shape, {}};
+  auto place = [&](Id id) -> const Place& { return id == out ? to : *places_[from]; };
+  emit_lowered(kernel::lower(small, group, [&](Id id) -> const Layout& { return place(id).layout; }), place, [&](Id) { return from; });
+}
+
+void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<Id(Id)> constant_of) {
+  std::vector<std::uint32_t> scratch;  // written by the first kernel, read by the second, in order
+  for (kernel::Lowered& l : list) {
+    Launch launch;
+    std::vector<std::pair<std::uint32_t, std::int64_t>> slots;
+    std::vector<Use> uses;
+    std::size_t next_scratch = 0;
+    for (std::size_t i = 0; i < l.buffers.size(); ++i) {
+      const kernel::Buffer& buffer = l.kernel.buffers[i];
+      if (l.buffers[i].node == graph::kKeep) {
+        if (buffer.written) scratch.push_back(new_storage(0, kNoItem));
+        std::uint32_t s = buffer.written ? scratch.back() : scratch[next_scratch++];
+        if (buffer.written) storages_[s].bytes = l.scratch_bytes;
+        slots.push_back({s, 0});
+        uses.push_back({s, buffer.written, false});
+        continue;
+      }
+      const Place& at = place_of(l.buffers[i].node);
+      slots.push_back({at.storage, at.layout.offset * size_of(buffer.dtype)});
+      uses.push_back({at.storage, buffer.written, l.buffers[i].same_index});
+    }
+    launch.words.assign(l.buffers.size(), 0);
+    for (std::int64_t v : l.integers) launch.words.push_back(static_cast<std::uint64_t>(v));
+    for (Id id : l.scalars) {
+      launch.scalars.push_back(constant_index(constant_of(id)));
+      launch.words.push_back(0);
+    }
+    launch.tasks = l.tasks;
+    double per_task = l.tasks > 0 ? l.work / static_cast<double>(l.tasks) : 0;
+    launch.grain = per_task >= kGrainWork ? 1 : static_cast<std::int64_t>(kGrainWork / std::max(per_task, 1.0)) + 1;
+    kernels_.push_back(std::move(l.kernel));
+    plan_.steps_.push_back(std::move(launch));
+    slots_.push_back(std::move(slots));
+    uses_.push_back(std::move(uses));
+  }
+}
+
+std::optional<kernel::CallDesc::Matrix> Planner::matrix(const Shape& shape, const std::vector<std::int64_t>& s) const {
+  std::size_t r = shape.size() - 2, c = shape.size() - 1;
+  std::int64_t rows = shape[r], columns = shape[c];
+  kernel::CallDesc::Matrix m;
+  // The stride of an axis of size 1 means nothing. Where both readings fit, the first is taken.
+  if ((s[c] == 1 || columns == 1) && (s[r] >= columns || rows == 1))
+    m = {false, rows == 1 ? columns : s[r], rows * columns};
+  else if ((s[r] == 1 || rows == 1) && (s[c] >= rows || columns == 1))
+    m = {true, columns == 1 ? rows : s[c], rows * columns};
+  else
+    return std::nullopt;
+  // Batch axes must walk as one, and not in place.
+  std::int64_t next = 0;  // stride times size of the axis within
+  for (std::size_t d = r; d-- > 0;) {
+    if (shape[d] == 1) continue;
+    if (s[d] <= 0 || (next != 0 && s[d] != next)) return std::nullopt;
+    if (next == 0) m.batch = s[d];
+    next = s[d] * shape[d];
+  }
+  m.leading = std::max<std::int64_t>(m.leading, 1);
+  return m;
+}
+
+std::pair<Planner::Place, kernel::CallDesc::Matrix> Planner::product_operand(Id id) {
+  const Shape& shape = g_[id].type.shape;
+  if (auto m = matrix(shape, places_[id]->layout.strides)) return {*places_[id], *m};
+  Place copy{new_storage(bytes_of(g_[id].type), kNoItem), {0, graph::row_major(shape)}};
+  emit_copy(id, copy, shape);
+  return {copy, *matrix(shape, copy.layout.strides)};
+}
+
+void Planner::emit_product(Id id) {
+  const Node& n = g_[id];
+  std::size_t rank = n.type.shape.size();
+  kernel::CallDesc desc;
+  desc.dtype = n.type.dtype;
+  desc.m = n.type.shape[rank - 2];
+  desc.n = n.type.shape[rank - 1];
+  desc.k = g_[n.in[0]].type.shape[rank - 1];
+  for (std::size_t d = 0; d + 2 < rank; ++d) desc.batch *= n.type.shape[d];
+  Place x, y, out = *places_[id];
+  std::tie(x, desc.x) = product_operand(n.in[0]);
+  std::tie(y, desc.y) = product_operand(n.in[1]);
+  emit_call(backends::make_product(desc), {{x, false}, {y, false}, {out, true}}, size_of(desc.dtype));
+}
+
+// LAPACK works in place and by columns: on copies.
+void Planner::emit_solve(Id id) {
+  const Node& n = g_[id];
+  const std::size_t rank = n.type.shape.size();
+  kernel::SolveDesc desc{n.type.dtype, 1, n.type.shape[rank - 2], n.type.shape[rank - 1]};
+  for (std::size_t d = 0; d + 2 < rank; ++d) desc.batch *= n.type.shape[d];
+  const Shape& matrices = g_[n.in[0]].type.shape;
+  const Place a{new_storage(bytes_of(g_[n.in[0]].type), kNoItem), {0, graph::row_major(matrices)}};
+  Place b{new_storage(bytes_of(n.type), kNoItem), {0, graph::row_major(n.type.shape)}};
+  b.layout.strides[rank - 2] = 1, b.layout.strides[rank - 1] = desc.n;
+  const Place pivots{new_storage(desc.batch * desc.n * size_of(Dtype::int32), kNoItem), {0, {}}};
+  emit_copy(n.in[0], a, matrices);
+  emit_copy(n.in[1], b, n.type.shape);
+  emit_call(backends::make_solve(desc), {{a, true}, {b, true}, {pivots, true}, {*places_[id], true}}, size_of(desc.dtype));
+}
+
+Planner::Place Planner::row_major_operand(Id id) {
+  const graph::Type& type = g_[id].type;
+  const Place& at = *places_[id];
+  if (graph::is_row_major(type.shape, at.layout.strides)) return at;
+  const Place copy{new_storage(bytes_of(type), kNoItem), {0, graph::row_major(type.shape)}};
+  emit_copy(id, copy, type.shape);
+  return copy;
+}
+
+void Planner::emit_convolution(Id id) {
+  const Node& n = g_[id];
+  const Shape operands[] = {g_[n.in[0]].type.shape, g_[n.in[1]].type.shape};
+  const kernel::ConvDesc desc{n.type.dtype, ops::result_role(n.op), ops::convolution_of(n.op, n.attrs, operands)};
+  const Place a = row_major_operand(n.in[0]), b = row_major_operand(n.in[1]);
+  backends::Convolver made = backends::make_convolution(desc);
+  const Place workspace{new_storage(made.workspace, kNoItem), {0, {}}};
+  emit_call(std::move(made.routine), {{a, false}, {b, false}, {*places_[id], true}, {workspace, true}}, size_of(desc.dtype));
+}
+
+// Places, and whether the routine writes there.
+void Planner::emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes) {
+  check(places.size() <= Call::kMostBuffers, "plan: a library call has too many buffers");
+  plan_.steps_.push_back(Call{std::move(routine), {}});
+  slots_.emplace_back();
+  uses_.emplace_back();
+  for (const auto& [place, written] : places) {
+    slots_.back().push_back({place.storage, place.layout.offset * bytes});
+    uses_.back().push_back({place.storage, written, false});
+  }
+}
+
+// Operands are row-major, in regular calls too: so the bodies are the same whatever a compiled call makes of the views around them.
+void Planner::emit_region(Id id) {
+  const Node& n = g_[id];
+  Region region{n, {}, {}, {}, {}};
+  std::vector<std::pair<std::uint32_t, std::int64_t>> slots;
+  std::vector<Use> uses;
+  for (Id in : n.in) {
+    const Place at = row_major_operand(in);
+    const graph::Type& type = g_[in].type;
+    region.types.push_back(type);
+    slots.push_back({at.storage, at.layout.offset * size_of(type.dtype)});
+    uses.push_back({at.storage});
+  }
+  for (Id u = id + 1; u < g_.size(); ++u)
+    if (g_[u].op == Op::Get && g_[u].in[0] == id) {
+      region.results.push_back({static_cast<std::uint32_t>(g_[u].attrs[0]), {}});
+      slots.push_back({places_[u]->storage, 0});
+      uses.push_back({places_[u]->storage, true, false});
+    }
+  for (std::size_t i = 0; i < n.bodies.size(); ++i) {
+    const Prepared& body = *prepared_.bodies.at(id)[i];
+    std::vector<Layout> layouts;
+    for (Id input : graph::inputs_of(body.graph)) layouts.push_back({0, graph::row_major(body.graph[input].type.shape)});
+    region.bodies.push_back(std::make_shared<const Plan>(body, layouts, fast_math_));
+    plan_.cost_.generated += region.bodies.back()->cost().generated;
+    plan_.cost_.milliseconds += region.bodies.back()->cost().milliseconds;
+  }
+  plan_.steps_.push_back(std::move(region));
+  slots_.push_back(std::move(slots));
+  uses_.push_back(std::move(uses));
+}
+
+}  // namespace sinter::engine
