@@ -1,5 +1,5 @@
-// Trains a network on 8,000 handwritten digits and tests it on 2,000 others: one compiled step whose state is the model and its optimizer.
-// Writes mnist_loss.png, mnist_confusion.png and a checkpoint, mnist.safetensors, which is read back and verified.
+// Trains two networks on 8,000 handwritten digits and tests them on 2,000 others: one compiled step whose state is the model and its
+// optimizer. Writes for each the loss and what it confuses as PNG, and a checkpoint, which is read back and verified.
 #include <sinter/sinter.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ using namespace sinter;
 
 namespace {
 
-constexpr int kEpochs = 15, kBatch = 128, kPixels = 28 * 28;
+constexpr int kBatch = 128, kSide = 28, kPixels = kSide * kSide;
 
 struct Mlp {
   nn::Linear first{kPixels, 512}, second{512, 512}, last{512, 10};
@@ -22,10 +22,27 @@ struct Mlp {
   SINTER_FIELDS(first, second, last, drop)
 };
 
-Array loss(const Mlp& model, const Array& x, const Array& y) { return cross_entropy(model(x), y, Reduction::mean); }
+struct ConvNet {
+  nn::Conv2d first{1, 16, 3, 1, 1}, second{16, 32, 3, 1, 1};
+  nn::MaxPool2d pool{2};
+  nn::Linear third{7 * 7 * 32, 128}, last{128, 10};
+  nn::Dropout drop{0.3};
+  Array operator()(const Array& x) const {
+    Array h = reshape(x, {x.shape(0), kSide, kSide, 1});
+    h = pool(relu(second(pool(relu(first(h))))));
+    return last(drop(relu(third(flatten(h, 1)))));
+  }
+  SINTER_FIELDS(first, second, pool, third, last, drop)
+};
 
-Array train_step(Mlp& model, optim::AdamW& optimizer, const Array& x, const Array& y) {
-  auto [value, gradients] = nn::value_and_grad(loss)(model, x, y);
+template <class Model>
+Array loss(const Model& model, const Array& x, const Array& y) {
+  return cross_entropy(model(x), y, Reduction::mean);
+}
+
+template <class Model>
+Array train_step(Model& model, optim::AdamW& optimizer, const Array& x, const Array& y) {
+  auto [value, gradients] = nn::value_and_grad(loss<Model>)(model, x, y);
   optimizer.update(model, gradients);
   return value;
 }
@@ -64,9 +81,11 @@ class Progress {
   bool terminal_ = isatty(STDOUT_FILENO) == 1;
 };
 
-std::vector<int> predict(Mlp model, const Array& images) {
+template <class Model>
+std::vector<int> predict(Model model, const Array& images) {
   nn::eval(model);
-  return compile([](const Mlp& m, const Array& x) { return argmax(m(x), 1); })(model, images).to_vector<int>();
+  const Array predicted = compile([](const Model& m, const Array& x) { return argmax(m(x), 1); })(model, images);
+  return predicted.to_vector<int>();
 }
 double accuracy(const std::vector<int>& predicted, const std::vector<int>& labels) {
   int right = 0;
@@ -75,8 +94,8 @@ double accuracy(const std::vector<int>& predicted, const std::vector<int>& label
 }
 
 // The median of milliseconds a step.
-template <class Step>
-double time_steps(Step step, Mlp model, optim::AdamW optimizer, const Array& x, const Array& y) {
+template <class Step, class Model>
+double time_steps(Step step, Model model, optim::AdamW optimizer, const Array& x, const Array& y) {
   std::vector<double> times;
   for (int i = 0; i < 25; ++i) {
     const double start = now();
@@ -88,27 +107,26 @@ double time_steps(Step step, Mlp model, optim::AdamW optimizer, const Array& x, 
   return times[12];
 }
 
-}  // namespace
-
-int main() {
+template <class Model>
+void train_and_test(const std::string& name, int epochs, double rate, const Digits& training, const Digits& test) {
   random::seed(3);
-  const Digits training = load("train"), test = load("test");
   const data::Batches batches({training.images, training.labels}, kBatch);
-  Mlp model;
-  std::printf("%s\n", nn::summary(model).c_str());
+  Model model;
+  std::printf("---- %s\n%s\n", name.c_str(), nn::summary(model).c_str());
 
-  const std::int64_t steps = kEpochs * batches.count();
-  optim::AdamW optimizer(optim::warm_up(20, optim::cosine_decay(2e-3, steps - 20, 1e-5)), 0.01);
+  const std::int64_t steps = epochs * batches.count();
+  optim::AdamW optimizer(optim::warm_up(20, optim::cosine_decay(rate, steps - 20, 1e-5)), 0.01);
   optimizer.init(model);
-  auto step = compile(train_step, {.name = "train_step"});
+  auto step = compile(train_step<Model>, {.name = "train_step"});
 
   std::vector<double> losses;
   Progress progress(steps);
   const double start = now();
-  for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
     std::int64_t in_epoch = 0;
     for (const std::vector<Array>& batch : batches.epoch(random::key(static_cast<std::uint64_t>(epoch)))) {
-      losses.push_back(step(model, optimizer, batch[0], batch[1]).item<double>());
+      const Array value = step(model, optimizer, batch[0], batch[1]);
+      losses.push_back(value.item<double>());
       const auto done = static_cast<std::int64_t>(losses.size());
       progress.show(done, done * kBatch, losses.back(), epoch, ++in_epoch == batches.count());
     }
@@ -120,20 +138,30 @@ int main() {
   const std::vector<int> labels = test.labels.to_vector<int>(), predicted = predict(model, test.images);
   std::printf("test accuracy: %.2f%% of %zu digits\n", 100 * accuracy(predicted, labels), labels.size());
 
-  nn::save("mnist.safetensors", model, {{"accuracy", std::to_string(accuracy(predicted, labels))}});
+  const std::string checkpoint = name + ".safetensors";
+  nn::save(checkpoint, model, {{"accuracy", std::to_string(accuracy(predicted, labels))}});
   random::seed(2);
-  Mlp loaded;
-  nn::load("mnist.safetensors", loaded);
-  std::printf("mnist.safetensors: loaded into a new model; its predictions are %s\n",
+  Model loaded;
+  nn::load(checkpoint, loaded);
+  std::printf("%s: loaded into a new model; its predictions are %s\n", checkpoint.c_str(),
               predict(loaded, test.images) == predicted ? "the same" : "DIFFERENT");
 
   const Array x = slice(training.images, {0}, {kBatch}), y = slice(training.labels, {0}, {kBatch});
-  const double regular = time_steps(train_step, model, optimizer, x, y), compiled = time_steps(step, model, optimizer, x, y);
+  const double regular = time_steps(train_step<Model>, model, optimizer, x, y), compiled = time_steps(step, model, optimizer, x, y);
   std::printf("a step of %d images: regular %.2f ms, compiled %.2f ms (%.2f times)\n", kBatch, regular, compiled, regular / compiled);
 
   std::vector<std::vector<int>> confusion(10, std::vector<int>(10));
   for (std::size_t i = 0; i < labels.size(); ++i) ++confusion[static_cast<std::size_t>(labels[i])][static_cast<std::size_t>(predicted[i])];
-  write_curve("mnist_loss.png", losses, static_cast<std::size_t>(batches.count()));
-  write_confusion("mnist_confusion.png", confusion);
-  std::printf("mnist_loss.png: the loss of each step and its mean; mnist_confusion.png: true digits down, predicted ones across\n");
+  write_curve(name + "_loss.png", losses, static_cast<std::size_t>(batches.count()));
+  write_confusion(name + "_confusion.png", confusion);
+  std::printf("%s_loss.png: the loss of each step and its mean; %s_confusion.png: true digits down, predicted ones across\n\n",
+              name.c_str(), name.c_str());
+}
+
+}  // namespace
+
+int main() {
+  const Digits training = load("train"), test = load("test");
+  train_and_test<Mlp>("mnist_mlp", 15, 2e-3, training, test);
+  train_and_test<ConvNet>("mnist_conv", 10, 4e-3, training, test);
 }

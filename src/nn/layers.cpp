@@ -11,6 +11,7 @@ namespace sinter::nn {
 namespace {
 
 double real(const Dim& d) { return static_cast<double>(static_cast<std::int64_t>(d)); }
+PerAxis<2> per_axis(const std::array<int, 2>& a) { return {a[0], a[1]}; }
 std::optional<Array> if_set(const Array& a) { return a.valid() ? std::optional<Array>(a) : std::nullopt; }
 
 }  // namespace
@@ -22,6 +23,29 @@ Linear::Linear(Dim in, Dim out, bool with_bias) {
   if (with_bias) bias = init::uniform({out}, -limit, limit);
 }
 Array Linear::operator()(const Array& x) const { return bias.valid() ? addmm(bias, x, transpose(weight)) : matmul(x, transpose(weight)); }
+
+Conv2d::Conv2d(Dim in, Dim out, PerAxis<2> kernel, PerAxis<2> stride, PerAxis<2> padding, PerAxis<2> dilation, int groups, bool with_bias)
+    : stride(stride), padding(padding), dilation(dilation), groups(groups) {
+  if (groups < 1 || in % groups != 0 || out % groups != 0)
+    throw ShapeError(
+        str("Conv2d: the groups do not divide the channels; got ", groups, " for ", in, " and ", out, "; use a divisor of both"));
+  const Shape shape{out, kernel[0], kernel[1], in / groups};
+  const double limit = 1 / std::sqrt(real(shape.product() / out));
+  weight = init::uniform(shape, -limit, limit);
+  if (with_bias) bias = init::uniform({out}, -limit, limit);
+}
+Array Conv2d::operator()(const Array& x) const {
+  const Array y = conv2d(x, weight, per_axis(stride), per_axis(padding), per_axis(dilation), groups);
+  return bias.valid() ? y + bias : y;
+}
+
+MaxPool2d::MaxPool2d(PerAxis<2> kernel, std::optional<PerAxis<2>> stride, PerAxis<2> padding)
+    : kernel(kernel), stride(stride.value_or(kernel)), padding(padding) {}
+Array MaxPool2d::operator()(const Array& x) const { return max_pool2d(x, per_axis(kernel), per_axis(stride), per_axis(padding)); }
+
+AvgPool2d::AvgPool2d(PerAxis<2> kernel, std::optional<PerAxis<2>> stride, PerAxis<2> padding)
+    : kernel(kernel), stride(stride.value_or(kernel)), padding(padding) {}
+Array AvgPool2d::operator()(const Array& x) const { return avg_pool2d(x, per_axis(kernel), per_axis(stride), per_axis(padding)); }
 
 Embedding::Embedding(Dim count, Dim dims) : weight(init::normal({count, dims}, 0, std::sqrt(1 / real(dims)))) {}
 Array Embedding::operator()(const Array& ids) const { return take(weight, ids, 0); }

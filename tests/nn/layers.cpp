@@ -58,6 +58,19 @@ TEST(Layers, are_what_they_are_made_of) {
   check("dropout in evaluation", off, x, x);
 }
 
+TEST(Layers, convolutions) {
+  random::seed(6);
+  const nn::Conv2d conv(4, 6, {3, 2}, 2, {1, 0}, 1, 2), plain(4, 6, 1, 1, 0, 1, 1, false);
+  const Array x = draw({2, 5, 6, 4}, 1);
+  EXPECT_EQ(conv.weight.shape(), (Shape{6, 3, 2, 2}));
+  check("conv2d", conv, x, conv2d(x, conv.weight, 2, {1, 0}, 1, 2) + conv.bias);
+  check("conv2d of one place", plain, x, matmul(x, transpose(reshape(plain.weight, {6, 4}))));
+  check("max pool", nn::MaxPool2d(2), x, max_pool2d(x, 2, 2));
+  check("avg pool", nn::AvgPool2d({2, 3}, 1, {1, 0}), x, avg_pool2d(x, {2, 3}, 1, {1, 0}));
+  EXPECT_EQ(thrown<ShapeError>([] { nn::Conv2d(4, 6, 3, 1, 0, 1, 4); }),
+            "Conv2d: the groups do not divide the channels; got 4 for 4 and 6; use a divisor of both");
+}
+
 TEST(Layers, sinusoidal_positions) {
   const nn::SinusoidalPositions p(6, 0.01, 1);
   std::vector<double> expected;

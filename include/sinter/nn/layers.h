@@ -3,6 +3,7 @@
 // A default constructed layer has unset parameters; constructors with sizes draw them from the calling thread's generator. Layers with
 // a const call operator change nothing when they are called; those that keep statistics have a non-const one besides.
 #pragma once
+#include <array>
 #include <tuple>
 
 #include "sinter/functions.h"
@@ -17,6 +18,32 @@ struct SINTER_API Linear {
   Array operator()(const Array& x) const;
   Parameter weight, bias;  // bias unset: none
   SINTER_FIELDS(weight, bias)
+};
+
+/// conv2d and a bias: x (batch, height, width, in). weight (out, kernel, kernel, in / groups), drawn from [-1, 1) / sqrt(what an output
+/// sees).
+struct SINTER_API Conv2d {
+  Conv2d() = default;
+  Conv2d(Dim in, Dim out, PerAxis<2> kernel, PerAxis<2> stride = 1, PerAxis<2> padding = 0, PerAxis<2> dilation = 1, int groups = 1,
+         bool with_bias = true);
+  Array operator()(const Array& x) const;
+  Parameter weight, bias;
+  std::array<int, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  int groups = 1;
+  SINTER_FIELDS(weight, bias, stride, padding, dilation, groups)
+};
+/// max_pool2d and avg_pool2d as layers. The stride is the kernel's size, if not given.
+struct SINTER_API MaxPool2d {
+  explicit MaxPool2d(PerAxis<2> kernel = 1, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
+  Array operator()(const Array& x) const;
+  std::array<int, 2> kernel, stride, padding;
+  SINTER_FIELDS(kernel, stride, padding)
+};
+struct SINTER_API AvgPool2d {
+  explicit AvgPool2d(PerAxis<2> kernel = 1, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
+  Array operator()(const Array& x) const;
+  std::array<int, 2> kernel, stride, padding;
+  SINTER_FIELDS(kernel, stride, padding)
 };
 
 /// Rows of a table. weight (count, dims), normal with variance 1 / dims.
