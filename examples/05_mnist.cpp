@@ -1,11 +1,13 @@
 // Trains a network on 8,000 handwritten digits and tests it on 2,000 others: one compiled step whose state is the model and its optimizer.
-// Writes mnist_loss.png, mnist_confusion.png and a checkpoint, mnist.safetensors, which is read back and verified.
+// The network is a perceptron; with the argument `convolutional` one of convolutions. Writes mnist_loss.png, mnist_confusion.png and a
+// checkpoint, mnist.safetensors, which is read back and verified.
 #include <sinter/sinter.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string_view>
 
 #include "picture.h"
 
@@ -22,10 +24,25 @@ struct Mlp {
   SINTER_FIELDS(first, second, last, drop)
 };
 
-Array loss(const Mlp& model, const Array& x, const Array& y) { return cross_entropy(model(x), y, Reduction::mean); }
+struct Convolutional {
+  nn::Conv2d first{1, 16, 3, 1, 1}, second{16, 32, 3, 1, 1};
+  nn::MaxPool2d pool{2};
+  nn::Linear third{7 * 7 * 32, 128}, last{128, 10};
+  nn::Dropout drop{0.3};
+  Array operator()(const Array& x) const {
+    const Array images = reshape(x, {-1, 28, 28, 1});
+    const Array seen = pool(relu(second(pool(relu(first(images))))));
+    return last(drop(relu(third(drop(flatten(seen, 1))))));
+  }
+  SINTER_FIELDS(first, second, pool, third, last, drop)
+};
 
-Array train_step(Mlp& model, optim::AdamW& optimizer, const Array& x, const Array& y) {
-  auto [value, gradients] = nn::value_and_grad(loss)(model, x, y);
+template <class Model>
+Array loss(const Model& model, const Array& x, const Array& y) { return cross_entropy(model(x), y, Reduction::mean); }
+
+template <class Model>
+Array train_step(Model& model, optim::AdamW& optimizer, const Array& x, const Array& y) {
+  auto [value, gradients] = nn::value_and_grad(loss<Model>)(model, x, y);
   optimizer.update(model, gradients);
   return value;
 }
@@ -64,9 +81,11 @@ class Progress {
   bool terminal_ = isatty(STDOUT_FILENO) == 1;
 };
 
-std::vector<int> predict(Mlp model, const Array& images) {
+template <class Model>
+std::vector<int> predict(Model model, const Array& images) {
   nn::eval(model);
-  return compile([](const Mlp& m, const Array& x) { return argmax(m(x), 1); })(model, images).to_vector<int>();
+  const Array digits = compile([](const Model& m, const Array& x) { return argmax(m(x), 1); })(model, images);
+  return digits.to_vector<int>();
 }
 double accuracy(const std::vector<int>& predicted, const std::vector<int>& labels) {
   int right = 0;
@@ -75,8 +94,8 @@ double accuracy(const std::vector<int>& predicted, const std::vector<int>& label
 }
 
 // The median of milliseconds a step.
-template <class Step>
-double time_steps(Step step, Mlp model, optim::AdamW optimizer, const Array& x, const Array& y) {
+template <class Step, class Model>
+double time_steps(Step step, Model model, optim::AdamW optimizer, const Array& x, const Array& y) {
   std::vector<double> times;
   for (int i = 0; i < 25; ++i) {
     const double start = now();
@@ -88,19 +107,18 @@ double time_steps(Step step, Mlp model, optim::AdamW optimizer, const Array& x, 
   return times[12];
 }
 
-}  // namespace
-
-int main() {
+template <class Model>
+void train() {
   random::seed(3);
   const Digits training = load("train"), test = load("test");
   const data::Batches batches({training.images, training.labels}, kBatch);
-  Mlp model;
+  Model model;
   std::printf("%s\n", nn::summary(model).c_str());
 
   const std::int64_t steps = kEpochs * batches.count();
   optim::AdamW optimizer(optim::warm_up(20, optim::cosine_decay(2e-3, steps - 20, 1e-5)), 0.01);
   optimizer.init(model);
-  auto step = compile(train_step, {.name = "train_step"});
+  auto step = compile(train_step<Model>, {.name = "train_step"});
 
   std::vector<double> losses;
   Progress progress(steps);
@@ -108,7 +126,8 @@ int main() {
   for (int epoch = 1; epoch <= kEpochs; ++epoch) {
     std::int64_t in_epoch = 0;
     for (const std::vector<Array>& batch : batches.epoch(random::key(static_cast<std::uint64_t>(epoch)))) {
-      losses.push_back(step(model, optimizer, batch[0], batch[1]).item<double>());
+      const Array value = step(model, optimizer, batch[0], batch[1]);
+      losses.push_back(value.item<double>());
       const auto done = static_cast<std::int64_t>(losses.size());
       progress.show(done, done * kBatch, losses.back(), epoch, ++in_epoch == batches.count());
     }
@@ -122,13 +141,13 @@ int main() {
 
   nn::save("mnist.safetensors", model, {{"accuracy", std::to_string(accuracy(predicted, labels))}});
   random::seed(2);
-  Mlp loaded;
+  Model loaded;
   nn::load("mnist.safetensors", loaded);
   std::printf("mnist.safetensors: loaded into a new model; its predictions are %s\n",
               predict(loaded, test.images) == predicted ? "the same" : "DIFFERENT");
 
   const Array x = slice(training.images, {0}, {kBatch}), y = slice(training.labels, {0}, {kBatch});
-  const double regular = time_steps(train_step, model, optimizer, x, y), compiled = time_steps(step, model, optimizer, x, y);
+  const double regular = time_steps(train_step<Model>, model, optimizer, x, y), compiled = time_steps(step, model, optimizer, x, y);
   std::printf("a step of %d images: regular %.2f ms, compiled %.2f ms (%.2f times)\n", kBatch, regular, compiled, regular / compiled);
 
   std::vector<std::vector<int>> confusion(10, std::vector<int>(10));
@@ -136,4 +155,13 @@ int main() {
   write_curve("mnist_loss.png", losses, static_cast<std::size_t>(batches.count()));
   write_confusion("mnist_confusion.png", confusion);
   std::printf("mnist_loss.png: the loss of each step and its mean; mnist_confusion.png: true digits down, predicted ones across\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "convolutional")
+    train<Convolutional>();
+  else
+    train<Mlp>();
 }

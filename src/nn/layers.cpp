@@ -23,6 +23,28 @@ Linear::Linear(Dim in, Dim out, bool with_bias) {
 }
 Array Linear::operator()(const Array& x) const { return bias.valid() ? addmm(bias, x, transpose(weight)) : matmul(x, transpose(weight)); }
 
+Conv2d::Conv2d(Dim in, Dim out, PerAxis<2> kernel, PerAxis<2> stride, PerAxis<2> padding, PerAxis<2> dilation, int groups, bool with_bias)
+    : stride(stride), padding(padding), dilation(dilation), groups(groups) {
+  if (in < 1 || out < 0 || kernel[0] < 1 || kernel[1] < 1 || groups < 1 || in % groups != 0 || out % groups != 0) {
+    throw ShapeError(str("Conv2d: a size is out of range; got ", in, " in, ", out, " out, kernel (", kernel[0], ",", kernel[1], ") and ", groups,
+                         " groups; use positive sizes, and channels that the groups divide"));
+  }
+  const double limit = 1 / std::sqrt(real(in) * kernel[0] * kernel[1]);
+  weight = init::uniform({out, kernel[0], kernel[1], in / groups}, -limit, limit);
+  if (with_bias) bias = zeros({out});
+}
+Array Conv2d::operator()(const Array& x) const {
+  const Array y = conv2d(x, weight, stride, padding, dilation, groups);
+  return bias.valid() ? y + bias : y;
+}
+
+MaxPool2d::MaxPool2d(PerAxis<2> kernel, std::optional<PerAxis<2>> stride, PerAxis<2> padding)
+    : kernel(kernel), stride(stride.value_or(kernel)), padding(padding) {}
+Array MaxPool2d::operator()(const Array& x) const { return max_pool2d(x, kernel, stride, padding); }
+AvgPool2d::AvgPool2d(PerAxis<2> kernel, std::optional<PerAxis<2>> stride, PerAxis<2> padding)
+    : kernel(kernel), stride(stride.value_or(kernel)), padding(padding) {}
+Array AvgPool2d::operator()(const Array& x) const { return avg_pool2d(x, kernel, stride, padding); }
+
 Embedding::Embedding(Dim count, Dim dims) : weight(init::normal({count, dims}, 0, std::sqrt(1 / real(dims)))) {}
 Array Embedding::operator()(const Array& ids) const { return take(weight, ids, 0); }
 Array Embedding::as_linear(const Array& x) const { return matmul(x, transpose(weight)); }

@@ -53,6 +53,15 @@ TEST(Layers, are_what_they_are_made_of) {
   check("leaky relu", nn::LeakyReLU{0.2}, x, where(x > 0, x, 0.2 * x));
   check("softmax", nn::Softmax(), x, exp(x) / sum(exp(x), -1, true));
   check("log softmax", nn::LogSoftmax{1}, x, log(exp(x) / sum(exp(x), 1, true)));
+  const Array images = draw({2, 6, 5, 4}, 3);
+  const nn::Conv2d conv(4, 6, {3, 2}, {2, 1}, 1, 1, 2), bare_conv(4, 3, 3, 1, 0, 1, 1, false);
+  EXPECT_EQ(conv.weight.shape(), (Shape{6, 3, 2, 2}));
+  EXPECT_LE(max(abs(conv.weight)).item<double>(), 1 / std::sqrt(24.0));
+  check("conv2d", nn::Sequential(conv, nn::ReLU()), images, relu(conv2d(images, conv.weight, {2, 1}, 1, 1, 2) + conv.bias));
+  check("conv2d without bias", bare_conv, images, conv2d(images, bare_conv.weight));
+  check("max pool", nn::MaxPool2d(2), images, max_pool2d(images, 2));
+  check("max pool that overlaps", nn::MaxPool2d(3, 2, 1), images, max_pool2d(images, 3, 2, 1));
+  check("average pool", nn::AvgPool2d({3, 2}, 1), images, avg_pool2d(images, {3, 2}, 1));
   nn::Dropout off(0.5);
   off.training = false;
   check("dropout in evaluation", off, x, x);

@@ -3,6 +3,7 @@
 // A default constructed layer has unset parameters; constructors with sizes draw them from the calling thread's generator. Layers with
 // a const call operator change nothing when they are called; those that keep statistics have a non-const one besides.
 #pragma once
+#include <array>
 #include <tuple>
 
 #include "sinter/functions.h"
@@ -17,6 +18,34 @@ struct SINTER_API Linear {
   Array operator()(const Array& x) const;
   Parameter weight, bias;  // bias unset: none
   SINTER_FIELDS(weight, bias)
+};
+
+/// conv2d plus bias. weight (out, height, width, in / groups), drawn from [-1, 1) / sqrt(in * height * width); bias 0.
+struct SINTER_API Conv2d {
+  Conv2d() = default;
+  Conv2d(Dim in, Dim out, PerAxis<2> kernel, PerAxis<2> stride = 1, PerAxis<2> padding = 0, PerAxis<2> dilation = 1, int groups = 1,
+         bool with_bias = true);
+  Array operator()(const Array& x) const;
+  Parameter weight, bias;  // bias unset: none
+  std::array<int, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  int groups = 1;
+  SINTER_FIELDS(weight, bias, stride, padding, dilation, groups)
+};
+
+/// max_pool2d and avg_pool2d as layers; the stride is the kernel's size, if not given.
+struct SINTER_API MaxPool2d {
+  MaxPool2d() = default;
+  explicit MaxPool2d(PerAxis<2> kernel, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
+  Array operator()(const Array& x) const;
+  std::array<int, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0};
+  SINTER_FIELDS(kernel, stride, padding)
+};
+struct SINTER_API AvgPool2d {
+  AvgPool2d() = default;
+  explicit AvgPool2d(PerAxis<2> kernel, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
+  Array operator()(const Array& x) const;
+  std::array<int, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0};
+  SINTER_FIELDS(kernel, stride, padding)
 };
 
 /// Rows of a table. weight (count, dims), normal with variance 1 / dims.
