@@ -199,6 +199,7 @@ SINTER_API Array addmm(const Array& c, const Array& a, const Array& b, double al
 template <std::size_t N>
 struct PerAxis : std::array<int, N> {
   PerAxis(int all) { this->fill(all); }
+  PerAxis(const std::array<int, N>& each) : std::array<int, N>(each) {}
   template <detail::Integer... I>
     requires(N > 1 && sizeof...(I) == N)
   PerAxis(I... each) : std::array<int, N>{static_cast<int>(each)...} {}
