@@ -16,6 +16,7 @@ Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool
 namespace {
 
 constexpr std::size_t kWordsOnStack = 128;
+constexpr std::int64_t kRuns = 64;  // into which a launch that goes backward is cut
 
 void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint64_t> constants, bool interpreted) {
   if (l.tasks == 0) return;
@@ -31,7 +32,11 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
   std::size_t first = l.words.size() - l.scalars.size();
   for (std::size_t i = 0; i < l.scalars.size(); ++i) words[first + i] = constants[l.scalars[i]];
   if (interpreted) return l.kernel->interpret(0, l.tasks, words);
-  runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) { l.kernel->run(begin, end, words); });
+  runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) {
+    if (!l.backward) return l.kernel->run(begin, end, words);
+    const std::int64_t run = std::max(l.grain, l.tasks / kRuns);
+    for (; end > begin; end -= run) l.kernel->run(std::max(begin, end - run), end, words);
+  });
 }
 
 void run_call(const Call& c, const Memory& memory) {
@@ -99,7 +104,8 @@ std::string Plan::text() const {
   auto slot = [](const Slot& s) { return str(s.is_input ? "input " : "buffer ", s.number, s.offset ? str("+", s.offset) : ""); };
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
-      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, l->kernel->interpreted() ? " interpreted (" : " (");
+      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, l->backward ? " backward" : "",
+                 l->kernel->interpreted() ? " interpreted (" : " (");
       for (std::size_t i = 0; i < l->buffers.size(); ++i) out += (i ? ", " : "") + slot(l->buffers[i]);
       out += ")\n" + kernel::print(l->kernel->kernel());
     } else if (const Call* c = std::get_if<Call>(&step)) {

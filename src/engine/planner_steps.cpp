@@ -17,6 +17,7 @@ namespace {
 
 // Instructions, times elements, that make a range of tasks worth a thread: about 10 us of work against a fork of 1 to 7 us.
 constexpr double kGrainWork = 400e3;
+constexpr std::int64_t kCached = 1 << 20;  // bytes that are found in a cache again whatever the order
 
 }  // namespace
 
@@ -118,6 +119,15 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
     launch.tasks = l.tasks;
     double per_task = l.tasks > 0 ? l.work / static_cast<double>(l.tasks) : 0;
     launch.grain = per_task >= kGrainWork ? 1 : static_cast<std::int64_t>(kGrainWork / std::max(per_task, 1.0)) + 1;
+    // A launch goes through its largest array the other way than the launch before, whose last tasks have left their part of it in a cache:
+    // the variance down 64 MB of columns, beside a cache of 32 MB, takes 2.3 ms instead of 2.7.
+    auto most = std::max_element(uses.begin(), uses.end(), [&](const Use& x, const Use& y) {
+      return std::pair(storages_[x.storage].touched, storages_[x.storage].bytes) <
+             std::pair(storages_[y.storage].touched, storages_[y.storage].bytes);
+    });
+    if (most != uses.end() && storages_[most->storage].touched && storages_[most->storage].bytes > kCached)
+      launch.backward = !storages_[most->storage].backward;
+    for (const Use& u : uses) storages_[u.storage].touched = true, storages_[u.storage].backward = launch.backward;
     kernels_.push_back(std::move(l.kernel));
     plan_.steps_.push_back(std::move(launch));
     slots_.push_back(std::move(slots));

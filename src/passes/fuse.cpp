@@ -97,12 +97,6 @@ class Fuser {
     if (is_row_pointwise(consumer) ? rows_of(consumer) != rows : space(g_, consumer) != rows_->space(rows).shape) return false;
     return rows_->follows_rows(read, rows);
   }
-  bool can_join_all(Id producer, Id consumer) const {
-    const std::vector<Id>& in = g_[consumer].in;
-    for (std::size_t i = 0; i < in.size(); ++i)
-      if (graph::under_views(g_, in[i]) == producer && !can_join(consumer, i)) return false;
-    return true;
-  }
 
   // The first level at which memory has the node: a view's level is that of what it shows.
   int ready(Id id) const { return level_[id] + !(is_view(id) || g_[id].op == ops::Op::Input); }

@@ -217,6 +217,53 @@ TEST(Loops, Scatter) {
   }
 }
 
+// y[j, i] = x[i, j] for kTile columns j: rows in lanes, tiles of the columns.
+TEST(Loops, Tiles) {
+  for (Dtype t : {bool_, uint8, int16, float16, float32, int64, float64}) {
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(t, true);
+    const Ref n = b.arg(), pitch = b.arg(), height = b.index(kernel::kTile);
+    const Ref i = b.loop(LoopKind::Vector, b.index(0), n);
+    const Ref tile = b.tile(0, b.compute(Op::Multiply, int64, i, pitch));
+    const Ref j = b.loop(LoopKind::Serial, b.index(0), height);
+    b.store(1, b.compute(Op::Add, int64, b.compute(Op::Multiply, int64, j, n), i), b.pick(tile, j));
+    b.end();
+    b.end();
+    b.kernel.name = str("tiles_", t);
+    for (int length : {0, 1, 7, 8, 16, 37})
+      check_kernel(b.kernel, {{random_elements(t, 37 * 41, 4), random_elements(t, 37 * kernel::kTile, 5)}, {length, 41}},
+                   str("length ", length));
+  }
+}
+
+// Functions of a fold, outside Vector loops, and their results inside the next one.
+TEST(Loops, ValuesBetweenLoops) {
+  for (Op op : {Op::Exp, Op::Tan, Op::Sin, Op::Remainder, Op::Sign, Op::Floor}) {
+    const Dtype t = float32;
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(t, true);
+    const Ref rows = b.arg(), n = b.arg(), none = b.constant(t, 0);
+    const Ref start = b.compute(Op::Multiply, int64, b.loop(LoopKind::Parallel, b.index(0), rows), n);
+    const Ref i = b.loop(LoopKind::Vector, b.index(0), n, 4);
+    const Ref sum = b.carry(t, none);
+    b.next(sum, b.compute(Op::Add, t, sum, b.load(0, b.compute(Op::Add, int64, start, i))));
+    b.end();
+    const Ref total = b.combine(Op::Add, sum);
+    const Ref value = b.compute(op, t, total, ops::info(op).operands == 2 ? total : kernel::kNone);
+    const Ref positive = b.compute(Op::Less, t, none, value);
+    const Ref k = b.loop(LoopKind::Vector, b.index(0), n);
+    const Ref at = b.compute(Op::Add, int64, start, k);
+    b.store(1, at, b.compute(Op::Where, t, positive, b.compute(Op::Multiply, t, b.load(0, at), value), value));
+    b.end();
+    b.end();
+    b.kernel.name = str("between_", ops::info(op).name);
+    for (int length : {1, 20, 70})
+      check_kernel(b.kernel, {{random_elements(t, 210, 4), random_elements(t, 210, 5)}, {3, length}, {}, 3}, str("length ", length));
+  }
+}
+
 // Stores inside a loop that carries partials: padding lanes differ from lane 0 and must not be written.
 TEST(Loops, StoreOfACarriedValue) {
   for (Dtype t : {uint8, float32}) {

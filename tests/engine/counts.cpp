@@ -102,6 +102,13 @@ INSTANTIATE_TEST_SUITE_P(All, Counts, testing::ValuesIn(kCases), [](const auto& 
 
 Array gamma_like(const Array& x) { return exp(log(x + 1) * 3) + sin(x); }  // too much work to do twice
 
+TEST(Order, OfALaterLaunchIsTheOther) {
+  auto f = compile([](const Array& x) { return mean(square(x - mean(x, 0, true)), 0); }, {.name = "variance"});
+  std::string large = f.kernels(zeros({2000, 300})), small = f.kernels(zeros({200, 30}));
+  EXPECT_EQ(count(large, "backward"), 1) << large;
+  EXPECT_EQ(count(small, "backward"), 0) << small;
+}
+
 TEST(Explain, SaysWhyNeighboursDidNotFuse) {
   struct Refused {
     Array (*f)(const Array&);

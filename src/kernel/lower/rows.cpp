@@ -1,5 +1,6 @@
 // Kernels over rows: passes over each row, and row values between them. A pass folds what the reductions of that pass need, and stores the
-// outputs that are known in it; what a later pass needs again it computes again, from data that a row of usual length leaves in a cache.
+// outputs that are known in it; what a later pass needs again it computes again, from data that a row of usual length leaves in a cache,
+// or, where it costs much, loads from an output's memory, where an earlier pass has kept it.
 // Layer: kernel.
 #include <map>
 #include <set>
@@ -73,9 +74,9 @@ class Rows {
     nest_.open_rows(b_, outer_, row);
     body_.preload({lanes_});
     body_.emit(first_values_);
-    for (const Pass& pass : passes_) {
+    for (std::size_t pass = 0; pass < passes_.size(); ++pass) {
       go_over_row(pass);
-      body_.emit(pass.row_values);
+      body_.emit(passes_[pass].row_values);
     }
     for (Id id : group_.outputs)
       if (is_row_value(id) && !is_reduction(id)) body_.store(id, id);
@@ -168,20 +169,20 @@ class Rows {
     std::reverse(pass.members.begin(), pass.members.end());
   }
 
-  // Most work an element; the later of equals.
-  const Pass& heaviest() const {
-    auto work = [&](const Pass& pass) {
-      int sum = 0;
-      for (Id id : pass.members) sum += is_reduction(id) ? 0 : graph::cost(g_, id);
-      return sum;
-    };
-    const Pass* best = &passes_.front();
-    for (const Pass& pass : passes_)
-      if (work(pass) >= work(*best)) best = &pass;
-    return *best;
+  // The pass of most work an element; the last of equals.
+  std::size_t heaviest() const {
+    std::size_t best = 0;
+    int most = 0;
+    for (std::size_t pass = 0; pass < passes_.size(); ++pass) {
+      int work = 0;
+      for (Id id : passes_[pass].members) work += is_reduction(id) ? 0 : graph::cost(g_, id);
+      if (work >= most) most = work, best = pass;
+    }
+    return best;
   }
 
-  void go_over_row(const Pass& pass) {
+  void go_over_row(std::size_t number) {
+    const Pass& pass = passes_[number];
     const std::vector<Part>& parts = pass.parts;
     const std::vector<Ref> at_row = nest_.position();
     Ref begin = b_.index(0), end = extent_;
@@ -194,14 +195,14 @@ class Rows {
     const Ref lane = b_.loop(LoopKind::Vector, begin, end, parts.empty() ? body_.unroll() : kInnerUnroll, prefetches_rows_ ? 0 : kPrefetch);
     for (const Part& p : parts) partials.push_back(b_.carry(p.accumulator, p.identity));
     body_.open_scope();
-    if (prefetches_rows_ && &pass == &heaviest()) {
+    if (prefetches_rows_ && number == heaviest()) {
       nest_.return_to(next_row_);
       nest_.open(b_, *lanes_, lane, true);
       body_.prefetch_inputs(outer_, *lanes_);
       nest_.return_to(at_row);
     }
     nest_.open(b_, *lanes_, lane, true);
-    const bool before = &pass != &passes_.back() && (&pass)[1].stores();
+    const bool before = number + 1 < passes_.size() && passes_[number + 1].stores();
     if (prefetches_rows_ && !prefetched_ && (pass.stores() || before)) prefetched_ = true, body_.prefetch_outputs();
     for (Id id : pass.loads) body_.load_kept(id, kept_.at(id));
     body_.emit(pass.members);
@@ -230,6 +231,7 @@ class Rows {
     }
     for (std::size_t i = 0; i < parts.size(); ++i) body_.define(parts[i].id, b_.cast(partials[i], g_[parts[i].id].type.dtype));
   }
+
   const Graph& g_;
   const Group& group_;
   Builder b_;
