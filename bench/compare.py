@@ -5,6 +5,7 @@ and medians over all rounds count. Ways that are far behind after the first roun
 """
 import argparse
 import importlib.metadata
+import importlib.util
 import json
 import os
 import select
@@ -17,7 +18,7 @@ import report
 
 BENCH = "build/sinter_bench"
 LOG = "build/peers.log"  # what the frameworks say, and why a way is left out
-PEERS = ("torch", "jax", "mlx")
+PEERS = [name for name in ("torch", "jax", "mlx") if importlib.util.find_spec(name)]
 ROUNDS, TURN_MS = 7, 60
 FAR_BEHIND = 2.5  # times the fastest peer's time
 KEPT = "TORCHINDUCTOR_CACHE_DIR"
@@ -31,6 +32,8 @@ class Worker:
         # Caches of compiled code live in TMPDIR or are told to: first calls find nothing. One that the caller names saves minutes.
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="", TMPDIR=scratch,
                    SINTER_CACHE_DIR=scratch, **{KEPT: os.environ.get(KEPT, f"{scratch}/inductor")})
+        if "mlx" in command:
+            env["LD_PRELOAD"] = "libopenblas.so.0"  # its package has the reference BLAS, a hundred times slower
         cores = sorted(os.sched_getaffinity(0))[:threads]  # jax takes as many threads as it may use cores
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(LOG, "a"), text=True,
                                         env=env, preexec_fn=lambda: os.sched_setaffinity(0, cores))
@@ -45,7 +48,7 @@ class Worker:
         except BrokenPipeError:
             pass
         print(f"compare: {self.name} does not answer `{request}`", file=sys.stderr)
-        self.process.kill()
+        self.stop()
         return []
 
     def stop(self):
@@ -73,7 +76,7 @@ def turns(owners, rounds):
             answer = [float(word) for word in owners[way].ask(f"turn {way} {TURN_MS}")]
             times[way] += answer[1:] if len(answer) > 2 else answer  # the first finds cold caches and sleeping threads
         if number == 0:
-            peers = {way: statistics.median(times[way]) for way in ways if way not in ("sinter", "copy") and times[way]}
+            peers = {way: min(times[way]) for way in ways if way not in ("sinter", "copy") and times[way]}
             resting = {way for way, ms in peers.items() if ms > FAR_BEHIND * min(peers.values())}
     return {way: statistics.median(t) for way, t in times.items() if t}
 
@@ -123,13 +126,13 @@ def measure(options):
             yield from map(json.loads, bench.stdout)
     if options.peers:
         rows = options.only.split(",") if options.only else report.targets()
-        for threads in options.threads.split(",") if options.threads else sorted({1, min(2, os.cpu_count())}):
+        for threads in (options.threads or str(min(2, os.cpu_count()))).split(","):
             yield from compare(rows, int(threads), 3 if options.quick else ROUNDS)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", action="store_true", help="take turns with torch, jax and mlx")
+    parser.add_argument("--peers", action="store_true", help="take turns with torch, jax and mlx; on two threads unless --threads")
     parser.add_argument("--check", action="store_true", help="fail where a target is missed: bench/targets.txt")
     parser.add_argument("--write", action="store_true", help="put the tables into the documentation")
     parser.add_argument("--from", dest="lines", nargs="+", metavar="FILE", help="take JSON lines of earlier runs, the last of each row")

@@ -112,13 +112,12 @@ def peers_rows(lines):
         for framework in PEERS:
             way = best(line, framework)
             cells.append(f"{number(way[1])} {way[0].split('_')[1]}" if way else "")
-        first = [ms for ms in line["peer_first_call_ms"].values()]
         yield [line["work"], str(line["threads"]), number(line["sinter_ms"]), *cells, f"{line['peer']:.2f}", number(line["first_call_ms"]),
-               number(min(first, default=None))]
+               number(min(line["peer_first_call_ms"].values(), default=None))]
 
 
 PEERS_HEADER = ["row", "threads", "Sinter ms", *(f"{name} ms" for name in PEERS.values()), "best peer / Sinter", "first call ms",
-                "best peer's first call ms"]
+                "the peers' at best ms"]
 
 
 def peers_text(lines):
@@ -187,6 +186,6 @@ def write(lines):
         replace(PERFORMANCE, "peers", f"{when} {versions(lines)}.\n\n{table(PEERS_HEADER, peers)}")
         PICTURE.write_text(picture(lines))
         most = max(int(row[1]) for row in peers)
-        short = [[row[0], *row[2:7]] for row in peers if int(row[1]) == most]
-        header = [PEERS_HEADER[0], *PEERS_HEADER[2:7]]
+        short = [[row[0], *row[2:]] for row in peers if int(row[1]) == most]
+        header = [PEERS_HEADER[0], *PEERS_HEADER[2:]]
         replace(README, "peers", f"{most} threads; {when} {versions(lines)}.\n\n{table(header, short)}")
