@@ -189,6 +189,7 @@ class Torch(Framework):
         import torch
         import torch.nn.functional as F
         torch.set_num_threads(threads)
+        torch.set_grad_enabled(False)  # but in training
         torch._dynamo.config.recompile_limit = 64
         self.torch, self.F = torch, F
         self.exp, self.log, self.tanh, self.erf, self.sqrt, self.rsqrt = torch.exp, torch.log, torch.tanh, torch.erf, torch.sqrt, torch.rsqrt
@@ -261,7 +262,7 @@ class Jax(Framework):
     def linear(self, x, p): return x @ p[0] + p[1]
     def gelu(self, x): return self.jax.nn.gelu(x, approximate=False)
     def layer_norm(self, x, p): return layernorm(self, x, *p)
-    def compile(self, f, dynamic=False): return self.jax.jit(f, donate_argnums=())
+    def compile(self, f, dynamic=False): return self.jax.jit(f)
     def extend(self, old, new, at): return self.jax.lax.dynamic_update_slice_in_dim(old, new, at, 1)
 
     def attention(self, q, k, v, causal=False, seen=None):
@@ -379,8 +380,6 @@ def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what frameworks and the compilers they start print is no answer
     framework = {"torch": Torch, "jax": Jax, "mlx": Mlx}[sys.argv[1]](int(sys.argv[2]))
-    if framework.name == "torch":
-        framework.torch.set_grad_enabled(False)
     serve(framework, answers)
 
 
