@@ -24,15 +24,41 @@ struct Row {
   std::vector<sinter::Shape> inputs;  // float32, in [0.5, 1.5)
   std::int64_t written;               // elements that have to be written at least
   Work (*make)(Arrays inputs);
-  int calls = 1;  // for each measurement: many where a call takes no time
+  int calls = 1;                // for each measurement: many where a call takes no time
+  std::int64_t parameters = 0;  // elements that it reads besides its inputs: of a model and its optimizer
+  bool new_shapes = false;      // its first `calls` calls have a shape each, and are traced
 
   std::int64_t read() const;  // elements that have to be read at least
   std::int64_t bytes() const { return 4 * (read() + written); }
+  // Reads more than nine tenths of what it moves: then a summing read is what memory gives at best.
+  bool reads_only() const { return written * 10 < read(); }
 };
 
 std::span<const Row> rows();
+const Row* find_row(const std::string& name);  // null: there is none
 // The same numbers on every run, made without the library, so that a process's first call is the workload's.
 Arrays make_inputs(const Row& row);
+
+// Those with a model in them: models.cpp.
+Work make_mlp_train(Arrays in);
+Work make_block_fwd(Arrays in);
+Work make_block_train(Arrays in);
+Work make_decode(Arrays in);         // a cache that grows by what is appended
+Work make_decode_places(Arrays in);  // a cache with places for all tokens from the start
+constexpr int kDecodeTokens = 100;
+constexpr std::int64_t kMlpParameters = 784 * 512 + 512 * 512 + 512 * 10 + 512 + 512 + 10;
+constexpr std::int64_t kBlockParameters = 12 * 512 * 512 + 13 * 512;
+
+// Answers bench/compare.py: a line of commands at a time from standard input.
+int serve();
+
+double now_ms();
+template <class F>
+double time_ms(F&& f) {
+  double start = now_ms();
+  f();
+  return now_ms() - start;
+}
 
 // Two buffers on huge pages and loops over them by all threads: what memory gives at best.
 class Memory {

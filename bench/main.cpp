@@ -26,17 +26,9 @@ struct Options {
 };
 
 struct Result {  // milliseconds unless named otherwise
-  double regular = 0, compiled = 0, copy = 0, nontemporal = 0, peak_mb = 0, products = 0, first = 0, cached_first = 0;
+  double regular = 0, compiled = 0, copy = 0, nontemporal = 0, peak_mb = 0, regular_peak_mb = 0, products = 0, traced = 0, first = 0,
+         cached_first = 0;
 };
-
-double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-template <class F>
-double time_ms(F&& f) {
-  double start = now_ms();
-  f();
-  return now_ms() - start;
-}
 
 double median(std::vector<double> v) {
   std::ranges::sort(v);
@@ -44,9 +36,6 @@ double median(std::vector<double> v) {
 }
 
 // ---- in a child process --------------------------------------------------------------------------------------------------------------
-
-// Reads more than nine tenths of what it moves: then a summing read is what memory gives at best.
-bool reads_only(const Row& row) { return row.written * 10 < row.read(); }
 
 void measure_first(const Row& row) {
   Work work = row.make(make_inputs(row));
@@ -56,7 +45,14 @@ void measure_first(const Row& row) {
 void measure(const Row& row, double budget_ms) {
   Work work = row.make(make_inputs(row));
   Memory memory(row.bytes());
-  auto copy = [&] { reads_only(row) ? memory.read() : memory.copy(); };
+  auto copy = [&] { row.reads_only() ? memory.read() : memory.copy(); };
+  double traced = 0;
+  if (row.new_shapes) {
+    traced = time_ms([&] {
+               for (int i = 0; i < row.calls; ++i) work.compiled();
+             }) /
+             row.calls;
+  }
   work.compiled();
   if (work.kernels().find(" interpreted (") != std::string::npos) {
     std::fprintf(stderr, "sinter_bench: the interpreter runs kernels of %s: there is no code generator for this processor\n", row.name);
@@ -65,7 +61,10 @@ void measure(const Row& row, double budget_ms) {
   sinter::reset_peak_memory();
   work.compiled();
   double peak_mb = static_cast<double>(sinter::peak_memory()) / 1e6;
-  work.regular(), copy();
+  sinter::reset_peak_memory();
+  work.regular();
+  double regular_peak_mb = static_cast<double>(sinter::peak_memory()) / 1e6;
+  copy();
 
   auto calls = [&](const std::function<void()>& f) {
     return [&row, &f] {
@@ -77,14 +76,18 @@ void measure(const Row& row, double budget_ms) {
   std::vector<double> times[5];
   // Each round starts with another one: what runs after a pause, or after a loop that leaves the caches full, is not always the same.
   std::size_t round = 0;
-  for (double start = now_ms(); round < 8 || (now_ms() - start < budget_ms && round < 200); ++round) {
+  auto more = [&, start = now_ms()] {
+    double ms = now_ms() - start;
+    return round < 3 || (round < 8 && ms < 4 * budget_ms) || (round < 200 && ms < budget_ms);
+  };
+  for (; more(); ++round) {
     for (std::size_t i = 0; i < turns.size(); ++i) {
       std::size_t turn = (round * 3 + i) % turns.size();
       times[turn].push_back(time_ms(turns[turn]));
     }
   }
-  std::printf("%.6f %.6f %.6f %.6f %.1f %.6f\n", median(times[2]) / row.calls, median(times[1]) / row.calls, median(times[0]),
-              median(times[3]), peak_mb, median(times[4]));
+  std::printf("%.6f %.6f %.6f %.6f %.1f %.1f %.6f %.6f\n", median(times[2]) / row.calls, median(times[1]) / row.calls, median(times[0]),
+              median(times[3]), peak_mb, regular_peak_mb, median(times[4]), traced);
 }
 
 // ---- in the parent -------------------------------------------------------------------------------------------------------------------
@@ -127,10 +130,10 @@ std::optional<Result> measure_row(const Row& row, int threads, const Options& op
   }
   CacheDir cache;
   std::vector<double> numbers = run_child(std::string("--time ") + row.name + (options.quick ? " 300" : " 2500"), threads, cache.path());
-  if (numbers.size() != 6 || first.empty() || cached.empty()) return std::nullopt;
+  if (numbers.size() != 8 || first.empty() || cached.empty()) return std::nullopt;
   r.first = median(first), r.cached_first = median(cached);
   r.regular = numbers[0], r.compiled = numbers[1], r.copy = numbers[2], r.nontemporal = numbers[3], r.peak_mb = numbers[4],
-  r.products = numbers[5];
+  r.regular_peak_mb = numbers[5], r.products = numbers[6], r.traced = numbers[7];
   return r;
 }
 
@@ -148,9 +151,10 @@ void print_json(const Row& row, int threads, const Result& r) {
   std::string roofline = memory_bound(row) ? text("%.3f", r.copy / r.compiled) : "null";
   std::printf(
       "{\"work\":\"%s\",\"device\":\"cpu\",\"threads\":%d,\"regular_ms\":%.4f,\"compiled_ms\":%.4f,\"speedup\":%.2f,\"roofline\":%s,"
-      "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f%s}\n",
+      "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f,\"regular_peak_mb\":%.1f%s%s}\n",
       row.name, threads, r.regular, r.compiled, r.regular / r.compiled, roofline.c_str(), r.first, r.cached_first, r.compiled * 1e3,
-      r.peak_mb, r.products > 0 ? text(",\"products_ms\":%.4f", r.products).c_str() : "");
+      r.peak_mb, r.regular_peak_mb, r.products > 0 ? text(",\"products_ms\":%.4f", r.products).c_str() : "",
+      r.traced > 0 ? text(",\"traced_ms\":%.4f", r.traced).c_str() : "");
   std::fflush(stdout);
 }
 
@@ -161,7 +165,8 @@ std::string table_line(const Row& row, int threads, const Result& r) {
                            : std::string(33, ' ');
   return text("%-14s %7d %11.4f %11.4f %8.2f %s %10.1f %10.1f %8.1f", row.name, threads, r.regular, r.compiled, r.regular / r.compiled,
               memory.c_str(), r.first, r.cached_first, r.peak_mb) +
-         (r.products > 0 ? text("  products alone %.4f ms", r.products) : "");
+         (r.products > 0 ? text("  products alone %.4f ms", r.products) : "") +
+         (r.traced > 0 ? text("  %.4f ms with the time of tracing", r.traced) : "");
 }
 
 void print_table(const std::vector<std::string>& lines) {
@@ -217,19 +222,13 @@ int usage() {
   return 2;
 }
 
-const Row* find_row(const std::string& name) {
-  for (const Row& row : rows()) {
-    if (name == row.name) return &row;
-  }
-  return nullptr;
-}
-
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 2 && arguments[0] == "--first" && find_row(arguments[1])) return measure_first(*find_row(arguments[1])), 0;
   if (arguments.size() == 3 && arguments[0] == "--time" && find_row(arguments[1])) {
     return measure(*find_row(arguments[1]), std::atof(arguments[2].c_str())), 0;
   }
+  if (arguments.size() == 1 && arguments[0] == "--serve") return serve();
   Options options;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     bool more = i + 1 < arguments.size();
@@ -256,6 +255,9 @@ int main(int argc, char** argv) {
 }
 
 }  // namespace
+
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 }  // namespace bench
 
 int main(int argc, char** argv) { return bench::main(argc, argv); }

@@ -126,66 +126,6 @@ Array random_operations(const Arrays& in) {
   return total;
 }
 
-// One step of 784-512-512-10: cross entropy, gradients, Adam; model and optimizer are state.
-struct Mlp {
-  nn::Linear a, b, c;
-  Array operator()(const Array& x) const { return c(relu(b(relu(a(x))))); }
-  SINTER_FIELDS(a, b, c)
-};
-struct Training {
-  Mlp model;
-  optim::Adam optimizer{1e-3};
-  SINTER_FIELDS(model, optimizer)
-};
-Array train_step(Training& t, const Array& x, const Array& y) {
-  auto loss = [](const Mlp& m, const Array& in, const Array& labels) { return cross_entropy(m(in), labels, Reduction::mean); };
-  auto [value, gradients] = nn::value_and_grad(loss)(t.model, x, y);
-  t.optimizer.update(t.model, gradients);
-  return value;
-}
-// The products of a step: forward, gradients of the weights, gradients of the layers' inputs but the first.
-Arrays step_products(const Arrays& in) {
-  const Array &x = in[0], &h1 = in[1], &h2 = in[2], &g3 = in[3], &w1 = in[4], &w2 = in[5], &w3 = in[6];
-  return {matmul(x, transpose(w1)),
-          matmul(h1, transpose(w2)),
-          matmul(h2, transpose(w3)),
-          matmul(transpose(g3), h2),
-          matmul(g3, w3),
-          matmul(transpose(h2), h1),
-          matmul(h2, w2),
-          matmul(transpose(h1), x)};
-}
-Work make_mlp_train(Arrays in) {
-  const Array x = in[0] - 0.5;
-  const Array y = astype(reshape(sum(x, 1) * 1000, {-1}), int32) % 10;
-  auto training = std::make_shared<Training>();
-  nn::Linear* layers[] = {&training->model.a, &training->model.b, &training->model.c};
-  for (std::size_t i = 0; i < 3; ++i) {
-    layers[i]->weight = (in[1 + 2 * i] - 1) * 0.08;
-    layers[i]->bias = (in[2 + 2 * i] - 1) * 0.08;
-  }
-  training->optimizer.init(training->model);
-  eval(*training, y);
-  in.clear();
-  auto compiled = compile(train_step);
-  auto products = compile(step_products);
-  auto factors = std::make_shared<Arrays>();
-  return {[=] {
-            Training mine = *training;
-            const Array value = train_step(mine, x, y);
-            eval(value, mine);
-          },
-          [=] { compiled(*training, x, y); }, [=] { return compiled.kernels(*training, x, y); },
-          [=] {
-            if (factors->empty()) {  // only now: they are no part of the step's memory
-              const Mlp& m = training->model;
-              *factors = {x, m.a(x), m.a(x) + 1, m.c(m.a(x)), m.a.weight + 0, m.b.weight + 0, m.c.weight + 0};
-              eval(*factors);
-            }
-            products(*factors);
-          }};
-}
-
 constexpr std::int64_t kMillion = 1'000'000;
 
 const Row kRows[] = {
@@ -201,10 +141,11 @@ const Row kRows[] = {
     {"rmsnorm", {{4096, 4096}, {4096}}, 4096 * 4096, make<rmsnorm>},
     {"colsum_var", {{4096, 4096}}, 4096, make<colsum_var>},
     {"chain200", {{kMillion}}, kMillion, make<chain200>},
-    {"mlp_train",
-     {{256, 784}, {512, 784}, {512}, {512, 512}, {512}, {10, 512}, {10}},
-     3 * (512 * 784 + 512 * 512 + 10 * 512 + 1034),
-     make_mlp_train},
+    {"mlp_train", {{256, 784}}, 3 * kMlpParameters, make_mlp_train, 1, 3 * kMlpParameters},
+    {"block_fwd", {{8, 256, 512}}, 8 * 256 * 512, make_block_fwd, 1, kBlockParameters},
+    {"block_train", {{8, 256, 512}, {8, 256, 512}}, 3 * kBlockParameters, make_block_train, 1, 3 * kBlockParameters},
+    {"decode", {{1, 1, 512}}, 512, make_decode, kDecodeTokens, 6 * kBlockParameters, true},
+    {"decode_places", {{1, 1, 512}}, 512, make_decode_places, kDecodeTokens, 6 * kBlockParameters},
     {"tiny_call", {{16}}, 16, make_tiny, 1000},
     {"compile_1k", {{1024}, {1024}, {1024}}, 1024, make<operations<1'000>>},
     {"compile_10k", {{1024}, {1024}, {1024}}, 1024, make<operations<10'000>>},
@@ -216,8 +157,15 @@ const Row kRows[] = {
 
 std::span<const Row> rows() { return kRows; }
 
+const Row* find_row(const std::string& name) {
+  for (const Row& row : kRows) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
 std::int64_t Row::read() const {
-  std::int64_t total = 0;
+  std::int64_t total = parameters;
   for (const Shape& shape : inputs) total += shape.product();
   return total;
 }
