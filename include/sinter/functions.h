@@ -205,8 +205,8 @@ struct PerAxis : std::array<int, N> {
   PerAxis(I... each) : std::array<int, N>{static_cast<int>(each)...} {}
 };
 /// What a kernel sees at each place of the input, weighed and added up (a cross-correlation, as is usual). input (batch, axes..., in),
-/// weight (out, axes..., in / groups), result (batch, axes..., out) with (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1 places on
-/// each axis, rounded down. Padding is zero. With groups, part g of the out channels sees part g of the in channels. Arrays promote;
+/// weight (out, axes..., in / groups), result (batch, axes..., out) with (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1 places
+/// on each axis, rounded down. Padding is zero. With groups, part g of the out channels sees part g of the in channels. Arrays promote;
 /// integers compute in float32, halves add in float32 and round once. The bits do not depend on the number of threads.
 SINTER_API Array conv1d(const Array& input, const Array& weight, int stride = 1, int padding = 0, int dilation = 1, int groups = 1);
 SINTER_API Array conv2d(const Array& input, const Array& weight, PerAxis<2> stride = 1, PerAxis<2> padding = 0, PerAxis<2> dilation = 1,
@@ -214,8 +214,8 @@ SINTER_API Array conv2d(const Array& input, const Array& weight, PerAxis<2> stri
 SINTER_API Array conv3d(const Array& input, const Array& weight, PerAxis<3> stride = 1, PerAxis<3> padding = 0, PerAxis<3> dilation = 1,
                         int groups = 1);
 /// The greatest element, or the mean, of what a kernel sees: x (batch, height, width, channels), result with
-/// (size + 2 padding - kernel) / stride + 1 places on an axis, rounded down. The stride is the kernel's size, if not given. Padding is never
-/// the greatest; for the mean it counts as zeros. In the gradient of max_pool2d equal extremes of a window share evenly.
+/// (size + 2 padding - kernel) / stride + 1 places on an axis, rounded down. The stride is the kernel's size, if not given. Padding is
+/// never the greatest; for the mean it counts as zeros. In the gradient of max_pool2d equal extremes of a window share evenly.
 SINTER_API Array max_pool2d(const Array& x, PerAxis<2> kernel, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
 SINTER_API Array avg_pool2d(const Array& x, PerAxis<2> kernel, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
 

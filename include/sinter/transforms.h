@@ -114,9 +114,7 @@ class Gradient {
   explicit Gradient(F f) : f_(std::move(f)) {}
   template <class... A>
   auto operator()(const A&... args) const {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return run(argument<I, N...>(args)...);
-    }(std::index_sequence_for<A...>());
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return run(argument<I, N...>(args)...); }(std::index_sequence_for<A...>());
   }
 
  private:

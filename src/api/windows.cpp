@@ -28,7 +28,8 @@ Array convolve(const char* what, const Array& input, const Array& weight, Ints s
   const std::size_t axes = stride.size();
   constexpr const char* kNames[] = {"length", "height, width", "depth, height, width"};
   const char* names = kNames[axes - 1];
-  if (x.size() != axes + 2) throw ShapeError(str(what, ": the input has not ", axes + 2, " axes; got ", x, "; use (batch, ", names, ", channels)"));
+  if (x.size() != axes + 2)
+    throw ShapeError(str(what, ": the input has not ", axes + 2, " axes; got ", x, "; use (batch, ", names, ", channels)"));
   if (w.size() != axes + 2)
     throw ShapeError(str(what, ": the weight has not ", axes + 2, " axes; got ", w, "; use (out, ", names, ", channels / groups)"));
   if (!all_at_least(stride, 1) || !all_at_least(dilation, 1) || !all_at_least(padding, 0) || groups < 1) {
@@ -44,8 +45,8 @@ Array convolve(const char* what, const Array& input, const Array& weight, Ints s
   for (std::size_t i = 0; i < axes; ++i) {
     c.axes.push_back({x[i + 1], w[i + 1], stride[i], padding[i], padding[i], dilation[i]});
     if (c.axes.back().kernel < 1 || c.axes.back().output() < 1) {
-      throw ShapeError(str(what, ": the kernel does not fit into the padded input; got input ", x, ", weight ", w, ", padding ", listed(padding),
-                           " and dilation ", listed(dilation), "; use a smaller kernel of size 1 at least, or pad more"));
+      throw ShapeError(str(what, ": the kernel does not fit into the padded input; got input ", x, ", weight ", w, ", padding ",
+                           listed(padding), " and dilation ", listed(dilation), "; use a smaller kernel of size 1 at least, or pad more"));
     }
   }
   const Dtype t = api::at_least_float(promote_types(input.dtype(), weight.dtype()));
@@ -65,8 +66,8 @@ Windows windows(const char* what, const Array& operand, PerAxis<2> kernel, const
   bool fits = all_at_least(kernel, 1) && all_at_least(stride, 1) && all_at_least(padding, 0);
   for (std::size_t i = 0; i < 2; ++i) fits = fits && padding[i] < kernel[i];
   if (!fits) {
-    throw ShapeError(str(what, ": kernel, stride or padding out of range; got ", listed(kernel), ", ", listed(stride), " and ", listed(padding),
-                         "; use positive numbers, and padding below the kernel's size"));
+    throw ShapeError(str(what, ": kernel, stride or padding out of range; got ", listed(kernel), ", ", listed(stride), " and ",
+                         listed(padding), "; use positive numbers, and padding below the kernel's size"));
   }
   std::int64_t places[2];
   for (std::size_t i = 0; i < 2; ++i) {

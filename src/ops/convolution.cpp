@@ -40,9 +40,7 @@ std::int64_t Convolution::work() const {
 const char* Convolution::name(Role role) { return role == kInput ? "input" : role == kWeight ? "weight" : "output"; }
 
 Role result_role(Op op) { return op == Op::Conv ? Role::kOutput : op == Op::ConvInput ? Role::kInput : Role::kWeight; }
-Op convolution_op(Role result) {
-  return result == Role::kOutput ? Op::Conv : result == Role::kInput ? Op::ConvInput : Op::ConvWeight;
-}
+Op convolution_op(Role result) { return result == Role::kOutput ? Op::Conv : result == Role::kInput ? Op::ConvInput : Op::ConvWeight; }
 std::array<Role, 2> operand_roles(Op op) {
   const Role result = result_role(op);
   return {result == Role::kInput ? Role::kOutput : Role::kInput, result == Role::kWeight ? Role::kOutput : Role::kWeight};

@@ -271,27 +271,33 @@ TEST(Errors, windows) {
   run({
       THROWS(ShapeError, "conv2d: the input has not 4 axes; got (2,3); use (batch, height, width, channels)", conv2d(m, w)),
       THROWS(ShapeError, "conv1d: the weight has not 3 axes; got (2,3); use (out, length, channels / groups)", conv1d(zeros({1, 2, 3}), m)),
-      THROWS(ShapeError, "conv2d: stride, padding, dilation or groups out of range; got (0,1), (0,0), (1,1) and 1; use positive numbers, "
-                         "and padding from 0",
+      THROWS(ShapeError,
+             "conv2d: stride, padding, dilation or groups out of range; got (0,1), (0,0), (1,1) and 1; use positive numbers, "
+             "and padding from 0",
              conv2d(x, w, {0, 1})),
-      THROWS(ShapeError, "conv2d: stride, padding, dilation or groups out of range; got (1,1), (-1,-1), (1,1) and 1; use positive numbers, "
-                         "and padding from 0",
+      THROWS(ShapeError,
+             "conv2d: stride, padding, dilation or groups out of range; got (1,1), (-1,-1), (1,1) and 1; use positive numbers, "
+             "and padding from 0",
              conv2d(x, w, 1, -1)),
-      THROWS(ShapeError, "conv2d: channels and groups do not fit; got input (2,5,4,3), weight (6,3,3,3) and 3 groups; the weight's last "
-                         "axis is the input's by groups, and its first a multiple of groups",
+      THROWS(ShapeError,
+             "conv2d: channels and groups do not fit; got input (2,5,4,3), weight (6,3,3,3) and 3 groups; the weight's last "
+             "axis is the input's by groups, and its first a multiple of groups",
              conv2d(x, w, 1, 0, 1, 3)),
-      THROWS(ShapeError, "conv2d: the kernel does not fit into the padded input; got input (2,5,4,3), weight (6,3,3,3), padding (0,0) and "
-                         "dilation (3,3); use a smaller kernel of size 1 at least, or pad more",
+      THROWS(ShapeError,
+             "conv2d: the kernel does not fit into the padded input; got input (2,5,4,3), weight (6,3,3,3), padding (0,0) and "
+             "dilation (3,3); use a smaller kernel of size 1 at least, or pad more",
              conv2d(x, w, 1, 0, 3)),
       THROWS(ShapeError, "conv3d: the input has not 5 axes; got (2,5,4,3); use (batch, depth, height, width, channels)", conv3d(x, w)),
       THROWS(Error, "conv2d: the array is unset; got an array that was default constructed or moved from; assign a value first",
              conv2d(x, Array())),
       THROWS(ShapeError, "max_pool2d: x has not 4 axes; got (2); use (batch, height, width, channels)", max_pool2d(v, 2)),
-      THROWS(ShapeError, "avg_pool2d: kernel, stride or padding out of range; got (2,2), (2,2) and (2,2); use positive numbers, and "
-                         "padding below the kernel's size",
+      THROWS(ShapeError,
+             "avg_pool2d: kernel, stride or padding out of range; got (2,2), (2,2) and (2,2); use positive numbers, and "
+             "padding below the kernel's size",
              avg_pool2d(x, 2, {}, 2)),
-      THROWS(ShapeError, "max_pool2d: the kernel does not fit into the padded input; got (6,1) for (2,5,4,3) with padding (0,0); use a "
-                         "smaller kernel, or pad more",
+      THROWS(ShapeError,
+             "max_pool2d: the kernel does not fit into the padded input; got (6,1) for (2,5,4,3) with padding (0,0); use a "
+             "smaller kernel, or pad more",
              max_pool2d(x, {6, 1})),
   });
 }

@@ -204,7 +204,8 @@ TEST(Convolution, Batches) {
         const Array got = vmap(by(which), {of_x ? at(0) : std::nullopt, of_w ? at(0) : std::nullopt})(x, w);
         for (int i = 0; i < 3; ++i) {
           const Array one = by(which)(of_x ? take(xs, i, 0) : x, of_w ? take(ws, i, 0) : w);
-          EXPECT_TRUE(allclose(take(got, i, 0), one, 1e-10, 1e-10).item<bool>()) << groups << " " << which << " " << of_x << of_w << " " << i;
+          EXPECT_TRUE(allclose(take(got, i, 0), one, 1e-10, 1e-10).item<bool>())
+              << groups << " " << which << " " << of_x << of_w << " " << i;
         }
       }
   }

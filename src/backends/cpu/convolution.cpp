@@ -63,7 +63,8 @@ class Part {
     // Of the forward direction, a hint for the others; in the weight's own dtype.
     const memory::desc hint(weight, type, Tag::any);
     const dnnl::convolution_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward, kDirect, input_, d.result == Convolution::kWeight ? hint : weight_, output_, stride, dilation, low, high},
+        {dnnl::prop_kind::forward, kDirect, input_, d.result == Convolution::kWeight ? hint : weight_, output_, stride, dilation, low,
+         high},
         attributes, cpu_engine());
     auto take = [&](const auto& pd, auto primitive, memory::desc used) {
       primitive_ = std::move(primitive);

@@ -1,5 +1,5 @@
-// Library calls on the CPU: products by oneDNN (float32; bfloat16 with AVX-512) and OpenBLAS (float64), convolutions by oneDNN, linear systems by the LAPACK that
-// OpenBLAS holds. Layer: backends.
+// Library calls on the CPU: products by oneDNN (float32; bfloat16 with AVX-512) and OpenBLAS (float64), convolutions by oneDNN, linear
+// systems by the LAPACK that OpenBLAS holds. Layer: backends.
 #pragma once
 #include <memory>
 #include <span>
