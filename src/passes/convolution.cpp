@@ -121,12 +121,9 @@ Id weight_of(Graph& g, Id x, Id y, const Convolution& c, Multiply multiply) {
 // exchanged.
 Id input_of(Graph& g, Id y, Id w, const Convolution& c, Multiply multiply) {
   Shape apart{c.batch}, spaced{c.batch}, weight{c.groups, c.out / c.groups}, flipped = c.shape(Convolution::kWeight);
-  Ints none, behind, start(flipped.size(), 0), step(flipped.size(), 1), axes{0};
+  Ints behind{0}, low{0}, high{0}, start(flipped.size(), 0), step(flipped.size(), 1), axes{0, static_cast<std::int64_t>(c.axes.size()) + 2};
   Convolution back = c;
   std::swap(back.in, back.out);
-  Ints low{0}, high{0};
-  behind.push_back(0);
-  axes = {0, static_cast<std::int64_t>(c.axes.size()) + 2};
   for (std::size_t i = 0; i < c.axes.size(); ++i) {
     const ConvAxis& a = c.axes[i];
     const std::int64_t size = a.output() * a.stride, reach = (a.kernel - 1) * a.dilation;
@@ -144,7 +141,7 @@ Id input_of(Graph& g, Id y, Id w, const Convolution& c, Multiply multiply) {
   apart.push_back(c.out), behind.push_back(0), spaced.push_back(c.out), low.push_back(0), high.push_back(0);
   weight.push_back(c.in / c.groups);
   axes.push_back(1);
-  none.assign(behind.size(), 0);
+  const Ints none(behind.size(), 0);
   const Id zeros_between = graph::reshape(g, fitted(g, graph::reshape(g, y, apart), none, behind), spaced);
   const Id wide = fitted(g, zeros_between, low, high);
 
