@@ -27,9 +27,9 @@ class Planner {
     std::uint32_t item = kNoItem;  // that writes it
     int first = -1, last = -1;     // steps that use it
     bool is_output = false;
-    bool touched = false;          // by a launch
-    bool backward = false;         // the last launch that went through it did so
-    bool late = false;  // see PlannedBuffer
+    bool touched = false;   // by a launch
+    bool backward = false;  // the last launch that went through it did so
+    bool late = false;      // see PlannedBuffer
     std::uint32_t buffer = 0;
   };
   // Where a node lies: its storage, and the layout relative to it.
