@@ -12,14 +12,15 @@ PEERS = {"torch": "PyTorch", "jax": "JAX", "mlx": "MLX"}
 
 
 def read(files):
-    """Lines of several files; of equal workload, threads and kind the last."""
+    """Lines of several files, in the order of the targets; of equal workload, threads and kind the last."""
     lines = {}
     for file in files:
         for text in pathlib.Path(file).read_text().splitlines():
             if text.startswith("{"):
                 line = json.loads(text)
                 lines[line["work"], line["threads"], "peer" in line] = line
-    return list(lines.values())
+    order = list(targets())
+    return sorted(lines.values(), key=lambda line: (order.index(line["work"]) if line["work"] in order else len(order), line["threads"]))
 
 
 # ---- targets -----------------------------------------------------------------------------------------------------------------------------
