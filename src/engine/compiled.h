@@ -113,7 +113,7 @@ struct Entry {
 
 /// A way in which the arguments of a miss differ from those of the entry used last.
 struct Difference {
-  std::string where;  // "input 0"
+  std::string where;  // "input 0"; empty: further ones, which are not listed
   std::string what;   // "float32[32,784] -> float32[16,784]"
 };
 

@@ -149,7 +149,7 @@ std::vector<Difference> differences(const Frame& f, const Entry& e) {
   if (out.size() > kMostDifferences) {
     std::size_t more = out.size() - kMostDifferences;
     out.resize(kMostDifferences);
-    out.push_back({"and", str(more, " more")});
+    out.push_back({"", str("and ", more, " more")});
   }
   return out;
 }

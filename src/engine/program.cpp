@@ -113,7 +113,7 @@ std::shared_ptr<Entry> Program::newest() const {
 void Program::note_trace(const std::string& name, const std::vector<engine::Difference>& why, bool first) {
   std::string miss = first ? "first call" : "a captured array is another one";
   for (std::size_t i = 0; i < why.size(); ++i) {
-    std::string line = why[i].where + ": " + why[i].what;
+    std::string line = why[i].where.empty() ? why[i].what : why[i].where + ": " + why[i].what;
     if (i == 0)
       miss = line;
     else
@@ -130,6 +130,7 @@ void Program::note_trace(const std::string& name, const std::vector<engine::Diff
     }
     ++retraces_;
     for (const engine::Difference& d : why) {
+      if (d.where.empty()) continue;  // "and 8 more"
       auto& [times, last] = changes_[d.where];
       ++times;
       last = d.what;
