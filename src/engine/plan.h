@@ -29,6 +29,8 @@ struct Launch {
   std::vector<std::uint32_t> scalars;  // indices into the call's constants
   std::int64_t tasks = 0, grain = 0;
   bool backward = false;  // the last tasks first: an earlier launch has left their memory in a cache
+  std::uint64_t written = 0;  // bit b: the kernel writes buffer b
+  std::uint64_t large = 0;    // of these, those whose memory no cache holds
 };
 struct Call {
   static constexpr std::size_t kMostBuffers = 4;
