@@ -18,9 +18,9 @@ Executable::Executable(kernel::Kernel k, std::optional<runtime::Image> image) : 
   code_ = std::make_unique<runtime::MappedImage>(*image);
   entry_ = code_->entry();
 }
-void Executable::run(std::int64_t begin, std::int64_t end, const std::uint64_t* block) const {
+void Executable::run(std::int64_t begin, std::int64_t end, const std::uint64_t* block, std::uint64_t streams) const {
   if (entry_)
-    entry_(begin, end, block);
+    entry_(begin, end, block, streams);
   else
     interpret(begin, end, block);
 }

@@ -15,7 +15,7 @@ namespace sinter::engine {
 class Executable {
  public:
   Executable(kernel::Kernel k, std::optional<runtime::Image> image);
-  void run(std::int64_t begin, std::int64_t end, const std::uint64_t* block) const;
+  void run(std::int64_t begin, std::int64_t end, const std::uint64_t* block, std::uint64_t streams) const;
   void interpret(std::int64_t begin, std::int64_t end, const std::uint64_t* block) const;
   const kernel::Kernel& kernel() const { return kernel_; }
   bool interpreted() const { return !code_; }

@@ -12,6 +12,7 @@ struct Memory {
   std::span<const Array> inputs;
   std::vector<runtime::BufferRef> buffers;
 
+  const runtime::BufferRef& of(const Slot& s) const { return s.is_input ? value_of(inputs[s.number], "run").buffer : buffers[s.number]; }
   char* at(const Slot& s) const {
     if (!s.is_input) return static_cast<char*>(buffers[s.number].data()) + s.offset;
     const Value& v = value_of(inputs[s.number], "run");
@@ -25,6 +26,10 @@ struct Memory {
     return make_ready(input ? v->buffer : buffers[s.number], {offset, graph::row_major(t.shape)}, t.dtype, t.shape);
   }
 };
+
+/// The buffers of a launch that stream (kernel.h): large ones whose memory it does not read, for what is read lies in a cache when it is
+/// written. Bit b: buffer b.
+std::uint64_t streams_of(const Launch& l, const Memory& memory);
 
 /// Runs a branch or a loop; its results' memory becomes the plan's, but for stacked results, which have theirs. May throw OutOfMemory.
 void run_region(const Region& r, Memory& memory, bool interpreted);

@@ -13,6 +13,15 @@ Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool
   Planner(*this, prepared, inputs, fast_math).run();
 }
 
+std::uint64_t streams_of(const Launch& l, const Memory& memory) {
+  std::uint64_t streams = l.large;
+  auto has = [](std::uint64_t bits, std::size_t b) { return b < 64 && (bits >> b & 1) != 0; };
+  for (std::size_t r = 0; r < l.buffers.size(); ++r)
+    for (std::size_t w = 0; w < l.buffers.size() && !has(l.written, r); ++w)
+      if (has(streams, w) && memory.of(l.buffers[w]).data() == memory.of(l.buffers[r]).data()) streams &= ~(std::uint64_t{1} << w);
+  return streams;
+}
+
 namespace {
 
 constexpr std::size_t kWordsOnStack = 128;
@@ -32,10 +41,11 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
   std::size_t first = l.words.size() - l.scalars.size();
   for (std::size_t i = 0; i < l.scalars.size(); ++i) words[first + i] = constants[l.scalars[i]];
   if (interpreted) return l.kernel->interpret(0, l.tasks, words);
+  const std::uint64_t streams = l.large == 0 ? 0 : streams_of(l, memory);
   runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) {
-    if (!l.backward) return l.kernel->run(begin, end, words);
+    if (!l.backward) return l.kernel->run(begin, end, words, streams);
     const std::int64_t run = std::max(l.grain, l.tasks / kRuns);
-    for (; end > begin; end -= run) l.kernel->run(std::max(begin, end - run), end, words);
+    for (; end > begin; end -= run) l.kernel->run(std::max(begin, end - run), end, words, streams);
   });
 }
 

@@ -28,7 +28,9 @@ struct Launch {
   std::vector<std::uint64_t> words;    // the launch's block; buffers and scalars are filled in at each call
   std::vector<std::uint32_t> scalars;  // indices into the call's constants
   std::int64_t tasks = 0, grain = 0;
-  bool backward = false;  // the last tasks first: an earlier launch has left their memory in a cache
+  bool backward = false;      // the last tasks first: an earlier launch has left their memory in a cache
+  std::uint64_t written = 0;  // bit b: the kernel writes buffer b
+  std::uint64_t large = 0;    // of these, those whose memory no cache holds
 };
 struct Call {
   static constexpr std::size_t kMostBuffers = 4;

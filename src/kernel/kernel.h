@@ -5,7 +5,8 @@
 //
 // Arguments. Everything that is not structure is an argument, so that one kernel serves all sizes: `Arg` reads 64-bit integers
 // (extents, strides, offsets), `Scalar` reads scalar operands by bits, Load and Store go through `Buffer`s. A launch passes one block
-// of 64-bit words: buffers (pointers), then integers, then scalars.
+// of 64-bit words: buffers (pointers), then integers, then scalars. Beside it, a word `streams`: where bit b is set, buffer b is written
+// and not soon read, so stores to it may pass the caches. It changes no result.
 //
 // Loops.
 //   Parallel  the outermost loop, at most one. Its iterations are independent; a launch runs any sub-range of them on any thread.

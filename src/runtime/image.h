@@ -6,8 +6,8 @@
 
 namespace sinter::runtime {
 
-/// Entry point of a kernel: iterations [begin, end) of its Parallel loop, with the launch's block of words (kernel.h).
-using KernelEntry = void (*)(std::int64_t begin, std::int64_t end, const std::uint64_t* block);
+/// Entry point of a kernel: iterations [begin, end) of its Parallel loop, with the launch's block of words and its streams (kernel.h).
+using KernelEntry = void (*)(std::int64_t begin, std::int64_t end, const std::uint64_t* block, std::uint64_t streams);
 
 /// Code and constants: no relocations, no external symbols; constants are addressed relative to the code.
 struct Image {

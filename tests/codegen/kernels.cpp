@@ -87,20 +87,45 @@ void expect_equal(Dtype t, const std::vector<std::uint8_t>& got, const std::vect
   }
 }
 
+namespace {
+
+enum class Way { Plain, Streams, StreamsUnaligned };
+
+// With buffers at a multiple of 64 bytes, or an element behind one: only whole, aligned vectors go past the caches.
+Launch ran(const Kernel& k, const Launch& launch, runtime::KernelEntry entry, Way way) {
+  Launch got = launch;
+  kernel::Block block = got.block();
+  std::vector<std::uint8_t*> starts;
+  for (std::size_t b = 0; b < got.buffers.size(); ++b) {
+    std::vector<std::uint8_t>& memory = got.buffers[b];
+    memory.resize(memory.size() + 128);
+    const std::uintptr_t line = (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64;
+    starts.push_back(reinterpret_cast<std::uint8_t*>(line) + (way == Way::StreamsUnaligned ? size_of(k.buffers[b].dtype) : 0));
+    std::copy(launch.buffers[b].begin(), launch.buffers[b].end(), starts[b]);
+    block[b] = reinterpret_cast<std::uint64_t>(starts[b]);
+  }
+  entry(0, launch.iterations, block.data(), way == Way::Plain ? 0 : ~std::uint64_t{0});
+  for (std::size_t b = 0; b < got.buffers.size(); ++b)
+    got.buffers[b] = std::vector<std::uint8_t>(starts[b], starts[b] + launch.buffers[b].size());
+  return got;
+}
+
+}  // namespace
+
 void check_kernel(const Kernel& k, const Launch& launch, const std::string& what) {
   kernel::verify(k);
   for (const Target& target : targets()) {
     Launch expected = launch;
     kernel::interpret(k, target.lanes, 0, launch.iterations, expected.block().data());
-    for (int level : {0, 2}) {
-      Launch got = launch;
-      image_of(k, target, {.level = level}).entry()(0, launch.iterations, got.block().data());
-      for (std::size_t b = 0; b < got.buffers.size(); ++b) {
-        expect_equal(k.buffers[b].dtype, got.buffers[b], expected.buffers[b],
-                     str(k.name, " ", what, " on ", target.cpu, " level ", level, " buffer ", b));
-        if (testing::Test::HasFailure()) return;
+    for (int level : {0, 2})
+      for (Way way : {Way::Plain, Way::Streams, Way::StreamsUnaligned}) {
+        const Launch got = ran(k, launch, image_of(k, target, {.level = level}).entry(), way);
+        for (std::size_t b = 0; b < got.buffers.size(); ++b) {
+          expect_equal(k.buffers[b].dtype, got.buffers[b], expected.buffers[b],
+                       str(k.name, " ", what, " on ", target.cpu, " level ", level, " way ", static_cast<int>(way), " buffer ", b));
+          if (testing::Test::HasFailure()) return;
+        }
       }
-    }
   }
 }
 

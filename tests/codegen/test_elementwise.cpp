@@ -166,7 +166,7 @@ TEST(Elementwise, AliasedArguments) {
     std::vector<float> x(101, 1.5f), y(101, 2.f);
     std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(x.data()), reinterpret_cast<std::uint64_t>(y.data()),
                              reinterpret_cast<std::uint64_t>(x.data()), 101};
-    image_of(k, target).entry()(0, 1, block);
+    image_of(k, target).entry()(0, 1, block, 0);
     EXPECT_EQ(x, std::vector<float>(101, 3.5f));
   }
 }
@@ -188,7 +188,7 @@ TEST(Elementwise, ParallelRanges) {
     std::vector<double> x(7 * 19, 1), y(7 * 19, 5), expected = y;
     std::fill(expected.begin() + 2 * 19, expected.begin() + 4 * 19, -1.0);
     std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(x.data()), reinterpret_cast<std::uint64_t>(y.data()), 19, 7};
-    image_of(b.kernel, target).entry()(2, 4, block);
+    image_of(b.kernel, target).entry()(2, 4, block, 0);
     EXPECT_EQ(y, expected);
   }
 }
@@ -209,7 +209,7 @@ TEST(Elementwise, TailsRaiseNothing) {
         std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(x.data()), reinterpret_cast<std::uint64_t>(y.data()),
                                  reinterpret_cast<std::uint64_t>(z.data()), static_cast<std::uint64_t>(n)};
         std::feclearexcept(FE_ALL_EXCEPT);
-        entry(0, 1, block);
+        entry(0, 1, block, 0);
         EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), 0) << target.cpu << " length " << n;
       }
     }

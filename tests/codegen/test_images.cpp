@@ -77,6 +77,44 @@ TEST(Images, TextsForPeople) {
   EXPECT_TRUE(backends::codegen_loaded());
 }
 
+// Whole vectors of a buffer that the kernel does not read itself have a store past the caches, and the kernel then has a fence.
+TEST(Images, Streams) {
+  auto twice = [](Builder& b, auto& in) { return b.compute(Op::Add, b.kernel.buffers[0].dtype, in[0], in[0]); };
+  auto assembly_of = [](const Kernel& k, const Target& target) {
+    std::string text;
+    CodegenOptions options;
+    options.assembly = &text;
+    backends::codegen().compile(k, target, options);
+    return text;
+  };
+  auto tanhs = [](int count) {
+    return elementwise(
+        {float32},
+        [&](Builder& b, auto& in) {
+          Ref v = in[0];
+          for (int i = 0; i < count; ++i) v = b.compute(Op::Tanh, float32, v);
+          return v;
+        },
+        2);
+  };
+  auto has = [](const std::string& text, const char* what) { return text.find(what) != std::string::npos; };
+  Builder b;  // in place
+  b.buffer(float32, true);
+  const Ref n = b.arg(), i = b.loop(LoopKind::Vector, b.index(0), n);
+  b.store(0, i, b.compute(Op::Exp, float32, b.load(0, i)));
+  b.end();
+  for (const Target& target : targets()) {
+    for (Dtype t : {float16, bfloat16, float32, float64, int16, int32, int64, complex64}) {
+      const std::string text = assembly_of(elementwise({t}, twice, 2, 1024), target);
+      EXPECT_TRUE(has(text, "movnt") && has(text, "sfence")) << t << " on " << target.cpu << "\n" << text;
+    }
+    EXPECT_TRUE(has(assembly_of(tanhs(3), target), "movnt")) << "masked loop on " << target.cpu;
+    EXPECT_FALSE(has(assembly_of(tanhs(20), target), "movnt")) << "much arithmetic on " << target.cpu;
+    const std::string text = assembly_of(b.kernel, target);
+    EXPECT_FALSE(has(text, "movnt") || has(text, "sfence")) << "in place on " << target.cpu << "\n" << text;
+  }
+}
+
 // Contraction, reassociation and reciprocals only.
 TEST(Images, FastMath) {
   const Kernel k = elementwise({float32, float32}, [](Builder& b, auto& in) {

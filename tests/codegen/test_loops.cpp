@@ -121,7 +121,7 @@ TEST(Loops, NothingBeyondTheEnd) {
           std::fill(memory + 2 * page, memory + 3 * page, 9);
           std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(memory + page - bytes),
                                    reinterpret_cast<std::uint64_t>(memory + 3 * page - bytes), n};
-          image_of(k, target).entry()(0, 1, block);
+          image_of(k, target).entry()(0, 1, block, 0);
           EXPECT_EQ(std::count(memory + 2 * page, memory + 3 * page - bytes, 9), static_cast<std::ptrdiff_t>(page - bytes));
         }
       }

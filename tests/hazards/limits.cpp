@@ -165,7 +165,7 @@ TEST(hazard, hazard_39_a_kernel_that_fails) {
     auto good = engine::load_kernels({{square(17.5f)}}, false, cost);
     std::vector<float> v{1, 2, 3};
     const std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(v.data()), 3};
-    good[0]->run(0, 1, block);
+    good[0]->run(0, 1, block, 0);
     EXPECT_EQ(v, (std::vector<float>{17.5, 35, 52.5}));
   }
   EXPECT_EQ(compile([](const Array& x) { return x * 21.5; })(2.0).item<float>(), 43);

@@ -26,12 +26,13 @@ struct Bundle {
 
 /// The lanes for which code is being written.
 struct Frame {
-  int width = 1;       // lanes of a part
-  int parts = 0;       // 0: outside Vector loops, all values are uniform
-  Values offsets;      // int64: the lane's iteration minus that of lane 0 of part 0; padding lanes: 0
-  Values masks;        // padding lanes are false; empty when there are none
-  bool folds = false;  // the loop carries partials, so padding lanes may differ from lane 0
-  int prefetch = 0;    // bytes
+  int width = 1;                // lanes of a part
+  int parts = 0;                // 0: outside Vector loops, all values are uniform
+  Values offsets;               // int64: the lane's iteration minus that of lane 0 of part 0; padding lanes: 0
+  Values masks;                 // padding lanes are false; empty when there are none
+  llvm::Value* full = nullptr;  // i1, beside masks: there are no padding lanes
+  bool folds = false;           // the loop carries partials, so padding lanes may differ from lane 0
+  int prefetch = 0;             // bytes
 };
 
 class Emitter : public ops::Machine {
@@ -58,22 +59,27 @@ class Emitter : public ops::Machine {
 
   /// Elements at `index`, in their stored form.
   ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index);
-  void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value);
+  /// `streams`, i1 or null: whether whole vectors go past the caches, by stores that need a fence at the kernel's end.
+  void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value, llvm::Value* streams = nullptr);
   /// kTile elements from each lane's `index` on, in memory: element n of all lanes of a part lies in a row; for `pick`.
   llvm::Value* tile(llvm::Value* buffer, Dtype storage, const ops::Val& index);
   ops::Val pick(llvm::Value* tile, Dtype storage, llvm::Value* number);
-  /// Asks for the elements at `index`, if they are contiguous and all lanes run.
-  void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write);
+  /// Asks for the elements at `index`, if they are contiguous and all lanes run, and a store would not go past the caches.
+  void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write, llvm::Value* streams = nullptr);
   /// complex64, at `index` pairs.
   std::pair<ops::Val, ops::Val> load_pair(llvm::Value* buffer, const ops::Val& index);
-  void store_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val& re, const ops::Val& im);
+  void store_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val& re, const ops::Val& im, llvm::Value* streams = nullptr);
 
   /// Calls keep no vector registers. Every value that is used behind a call is therefore kept on the stack by us: LLVM would do the
   /// same, but takes time quadratic in the number of calls to find that out.
   void called() { ++calls_; }
 
+  /// if (condition) yes(); else no(); yes() is laid out of the way, and neither leaves a value for the code behind it.
+  void either(llvm::Value* condition, FunctionRef<void()> yes, FunctionRef<void()> no);
+
   llvm::IRBuilderBase& b;
   Frame frame;
+  bool fence = false;  // the kernel's end needs one where buffers stream
 
  private:
   // A loop over the parts of a bundle, for code that is seldom run: written once, for the part that `part` names at run time.
@@ -106,6 +112,8 @@ class Emitter : public ops::Machine {
   }
   void interleave(llvm::SmallVectorImpl<llvm::Value*>& rows);
   void repeat(int count, FunctionRef<void(llvm::Value*)> body);
+  void store_vectors(llvm::Value* start, const Values& vectors, llvm::Align align, llvm::Value* streams);
+  llvm::Value* passes_caches(llvm::Value* streams, llvm::Value* address, int vector);
   bool contiguous(const ops::Val& index) const;
   bool masked_access(Dtype storage) const;
   ops::Val pair_index(const ops::Val& index, int component);

@@ -1,5 +1,7 @@
 #include "backends/llvm/lower.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/functions.h"
 #include "backends/llvm/plan.h"
@@ -42,6 +44,7 @@ class Lowering {
   void vector(Ref loop, std::size_t last);
   void combine(const Inst& i, Ref r);
   void load_arguments();
+  void find_streams(Value* word);
 
   void tail(Value* begin, Value* end, int parts, State& state, Body body);
   State counted(Value* begin, Value* end, int step, bool once, State initial, Body body);
@@ -65,6 +68,7 @@ class Lowering {
   std::vector<Wide> values_;  // of each Ref, as last emitted
   std::map<Ref, Value*> tiles_;
   std::vector<Value*> buffers_, integers_;
+  std::vector<Value*> streams_;  // by buffer, i1: stores go past the caches; null: never
   std::vector<Wide> scalars_;
   Value* begin_ = nullptr;
   Value* end_ = nullptr;
@@ -77,8 +81,25 @@ void Lowering::run(llvm::Function* f) {
   words_ = f->getArg(2);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", f));
   load_arguments();
+  find_streams(f->getArg(3));
   block(0, k_.body.size());
+  if (emitter_.fence) {  // so that other threads see what was stored past the caches
+    Value* any = builder_.CreateICmpNE(f->getArg(3), builder_.getInt64(0));
+    emitter_.either(any, [&] { builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {}); }, [] {});
+  }
   builder_.CreateRetVoid();
+}
+
+// Not what the kernel reads itself: it would not lie in a cache then.
+void Lowering::find_streams(Value* word) {
+  std::vector<bool> read(k_.buffers.size());
+  for (const Inst& i : k_.body)
+    if (i.code == Code::Load || i.code == Code::Tile) read[static_cast<std::size_t>(i.imm)] = true;
+  for (std::size_t n = 0; n < read.size(); ++n) {
+    const bool never = !plan_.streams || read[n] || !k_.buffers[n].written || n >= 64;
+    Value* bit = never ? nullptr : builder_.CreateAnd(word, builder_.getInt64(std::uint64_t{1} << n));
+    streams_.push_back(never ? nullptr : builder_.CreateICmpNE(bit, builder_.getInt64(0)));
+  }
 }
 
 // The block does not change during a launch: the loads may be moved and repeated.
@@ -169,9 +190,9 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Store: {
       const Dtype t = k_.buffers[imm].dtype;
       if (is_complex(t))
-        emitter_.store_pair(buffers_[imm], operand(0).re, operand(1).re, operand(1).im);
+        emitter_.store_pair(buffers_[imm], operand(0).re, operand(1).re, operand(1).im, streams_[imm]);
       else
-        emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t));
+        emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t), streams_[imm]);
       return;
     }
     case Code::Tile: {
@@ -182,7 +203,9 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Pick:
       values_[r] = {i.dtype, ops::load_form(emitter_.pick(tiles_.at(i.in[0]), ops::storage_dtype(i.dtype), scalar(i.in[1])), i.dtype), {}};
       return;
-    case Code::Prefetch: emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written); return;
+    case Code::Prefetch:
+      emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written, streams_[imm]);
+      return;
     case Code::Combine: combine(i, r); return;
     case Code::Carry:
     case Code::Loop:
@@ -349,7 +372,9 @@ void Lowering::vector(Ref loop, std::size_t last) {
   auto masked = [&](int parts, int prefetch) {
     return [&, parts, prefetch](Value* index, const State& current) {
       emitter_.frame = frame(parts, prefetch);
-      Value* left = splat(builder_, builder_.CreateTrunc(builder_.CreateSub(end, index), builder_.getInt32Ty()), width);
+      Value* rest = builder_.CreateSub(end, index);
+      if (plan_.masked) emitter_.frame.full = builder_.CreateICmpSGE(rest, builder_.getInt64(static_cast<std::uint64_t>(parts * width)));
+      Value* left = splat(builder_, builder_.CreateTrunc(rest, builder_.getInt32Ty()), width);
       for (Value*& offset : emitter_.frame.offsets) {
         Value* narrow = builder_.CreateTrunc(offset, shaped(builder_.getInt32Ty(), offset));
         emitter_.frame.masks.push_back(builder_.CreateICmpULT(narrow, left));
@@ -432,7 +457,7 @@ void Lowering::combine(const Inst& i, Ref r) {
 void lower(const kernel::Kernel& k, const Target& target, const CodegenOptions& options, llvm::Module& module) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* word = llvm::Type::getInt64Ty(context);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {word, word, llvm::PointerType::get(context, 0)}, false);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {word, word, llvm::PointerType::get(context, 0), word}, false);
   auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kEntry, module);
   describe(*f, target);
   Lowering(k, target, options, module).run(f);

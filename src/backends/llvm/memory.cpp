@@ -3,6 +3,8 @@
 // Padding lanes of a tail hold what lane 0 of part 0 holds: they then compute exactly what an active lane computes, so they neither
 // trap nor raise an exception of their own, and their addresses are valid. A gather needs no mask, and a scatter only where the loop
 // carries partials (else it writes lane 0's value to lane 0's place once more).
+#include <llvm/IR/MDBuilder.h>
+
 #include "backends/llvm/emitter.h"
 #include "kernel/kernel.h"
 
@@ -13,7 +15,8 @@ using ops::Val;
 
 namespace {
 
-constexpr int kLine = 64;  // bytes of a cache line
+constexpr int kLine = 64;           // bytes of a cache line
+constexpr int kLeastStreamed = 16;  // bytes of the shortest vector that can be stored past the caches
 
 bool is_one(const Value* v) {
   auto* c = llvm::dyn_cast<llvm::ConstantInt>(v);
@@ -45,10 +48,16 @@ void Emitter::prefetch_lines(Value* address, int ahead, int bytes, bool write) {
   }
 }
 
-void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write) {
+void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write, Value* streams) {
   if (!frame.masks.empty() || !contiguous(index)) return;
   llvm::Type* element = llvm::IntegerType::get(b.getContext(), static_cast<unsigned>(8 * size_of(dtype)));
-  prefetch_lines(address(buffer, element, bundles_[index.id].base), 0, frame.parts * frame.width * size_of(dtype), write);
+  Value* start = address(buffer, element, bundles_[index.id].base);
+  const int vector = frame.width * size_of(dtype);
+  auto ask = [&] { prefetch_lines(start, 0, frame.parts * vector, write); };
+  if (Value* passes = passes_caches(streams, start, vector))
+    either(passes, [] {}, ask);
+  else
+    ask();
 }
 
 Val Emitter::load(Value* buffer, Dtype storage, const Val& index) {
@@ -149,7 +158,60 @@ Val Emitter::pick(Value* tile, Dtype storage, Value* number) {
   return varying(storage, {b.CreateLoad(vector, b.CreateGEP(vector, tile, number))});
 }
 
-void Emitter::store(Value* buffer, Dtype storage, const Val& index, const Val& value) {
+void Emitter::either(Value* condition, FunctionRef<void()> yes, FunctionRef<void()> no) {
+  llvm::Function* f = b.GetInsertBlock()->getParent();
+  auto* first = llvm::BasicBlock::Create(b.getContext(), "yes", f);
+  auto* second = llvm::BasicBlock::Create(b.getContext(), "no", f);
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "after", f);
+  b.CreateCondBr(condition, first, second, llvm::MDBuilder(b.getContext()).createBranchWeights(1, 100));
+  b.SetInsertPoint(first);
+  yes();
+  b.CreateBr(after);
+  b.SetInsertPoint(second);
+  no();
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+}
+
+// i1: whether vectors of so many bytes at an address are stored past the caches; null: never. Such stores need aligned, whole vectors.
+Value* Emitter::passes_caches(Value* streams, Value* address, int vector) {
+  if (!streams || vector < kLeastStreamed || (!frame.masks.empty() && !frame.full)) return nullptr;
+  const auto within = static_cast<std::uint64_t>(std::min(vector, kLine)) - 1;
+  Value* offset = b.CreateAnd(b.CreatePtrToInt(address, b.getInt64Ty()), b.getInt64(within));
+  Value* passes = b.CreateAnd(streams, b.CreateICmpEQ(offset, b.getInt64(0)));
+  return frame.masks.empty() ? passes : b.CreateAnd(passes, frame.full);
+}
+
+// An ordinary store reads the line first; one past the caches does not, so that a third less goes through the memory's bus in a copy.
+void Emitter::store_vectors(Value* start, const Values& vectors, llvm::Align align, Value* streams) {
+  llvm::Type* type = vectors[0]->getType();
+  const auto bytes = static_cast<int>(type->getPrimitiveSizeInBits().getFixedValue() / 8);
+  auto each = [&](FunctionRef<void(Value * vector, Value * to, std::size_t part)> put) {
+    for (std::size_t p = 0; p < vectors.size(); ++p) put(vectors[p], p == 0 ? start : b.CreateConstGEP1_64(type, start, p), p);
+  };
+  auto ordinary = [&] {
+    each([&](Value* vector, Value* to, std::size_t p) {
+      if (frame.masks.empty())
+        b.CreateAlignedStore(vector, to, align);
+      else
+        b.CreateMaskedStore(vector, to, align, frame.masks[p]);
+    });
+    prefetch_ahead(start, static_cast<int>(vectors.size()) * bytes, true);
+  };
+  Value* passes = passes_caches(streams, start, bytes);
+  if (!passes) return ordinary();
+  fence = true;
+  auto* hint = llvm::MDNode::get(b.getContext(), llvm::ConstantAsMetadata::get(b.getInt32(1)));
+  auto past = [&] {
+    each([&](Value* vector, Value* to, std::size_t) {
+      const llvm::Align whole(static_cast<std::uint64_t>(std::min(bytes, kLine)));
+      b.CreateAlignedStore(vector, to, whole)->setMetadata(llvm::LLVMContext::MD_nontemporal, hint);
+    });
+  };
+  either(passes, past, ordinary);
+}
+
+void Emitter::store(Value* buffer, Dtype storage, const Val& index, const Val& value, Value* streams) {
   llvm::Type* element = lane_type(b.getContext(), storage);
   const llvm::Align align(static_cast<std::uint64_t>(size_of(storage)));
   const Bundle i = bundles_[index.id];
@@ -166,17 +228,7 @@ void Emitter::store(Value* buffer, Dtype storage, const Val& index, const Val& v
     }
     return;
   }
-  llvm::Type* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(frame.width));
-  Value* start = address(buffer, element, i.base);
-  for (int p = 0; p < frame.parts; ++p) {
-    const auto at = static_cast<std::size_t>(p);
-    Value* to = p == 0 ? start : b.CreateConstGEP1_64(vector, start, static_cast<std::uint64_t>(p));
-    if (tail)
-      b.CreateMaskedStore(in[at], to, align, frame.masks[at]);
-    else
-      b.CreateAlignedStore(in[at], to, align);
-  }
-  prefetch_ahead(start, frame.parts * frame.width * size_of(storage), true);
+  store_vectors(address(buffer, element, i.base), in, align, streams);
 }
 
 // The index of a float32 inside the pairs.
@@ -204,22 +256,18 @@ std::pair<Val, Val> Emitter::load_pair(Value* buffer, const Val& index) {
   return {varying(Dtype::float32, parts[0]), varying(Dtype::float32, parts[1])};
 }
 
-void Emitter::store_pair(Value* buffer, const Val& index, const Val& re, const Val& im) {
+void Emitter::store_pair(Value* buffer, const Val& index, const Val& re, const Val& im, Value* streams) {
   if (!contiguous(index) || !frame.masks.empty()) {
     store(buffer, Dtype::float32, pair_index(index, 0), re);
     store(buffer, Dtype::float32, pair_index(index, 1), im);
     return;
   }
-  Value* start = address(buffer, b.getInt64Ty(), bundles_[index.id].base);
   const Values real = lanes(re), imaginary = lanes(im);
   llvm::SmallVector<int, 32> mask;
   for (int l = 0; l < frame.width; ++l) mask.append({l, l + frame.width});
-  for (int p = 0; p < frame.parts; ++p) {
-    const auto at = static_cast<std::size_t>(p);
-    Value* both = b.CreateShuffleVector(real[at], imaginary[at], mask);
-    b.CreateAlignedStore(both, b.CreateConstGEP1_64(both->getType(), start, at), llvm::Align(4));
-  }
-  prefetch_ahead(start, frame.parts * frame.width * 8, true);
+  Values both;
+  for (std::size_t p = 0; p < real.size(); ++p) both.push_back(b.CreateShuffleVector(real[p], imaginary[p], mask));
+  store_vectors(address(buffer, b.getInt64Ty(), bundles_[index.id].base), both, llvm::Align(4), streams);
 }
 
 }  // namespace sinter::backends

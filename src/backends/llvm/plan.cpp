@@ -44,6 +44,7 @@ void find_ends_and_cost(const kernel::Kernel& k, Plan& plan) {
   }
   const bool tiles = std::any_of(k.body.begin(), k.body.end(), [](const Inst& i) { return i.code == Code::Tile; });
   plan.masked = work > kMaskedLoop || code > kFunctions || tiles;
+  plan.streams = code <= kFunctions;  // more is not bound by memory
   if (code <= kFunctions) return;
   for (const auto& [what, uses] : expensive) {
     if (uses > 1) plan.functions.insert(what);
@@ -75,7 +76,7 @@ void find_varying(const kernel::Kernel& k, Plan& plan) {
 }  // namespace
 
 Plan make_plan(const kernel::Kernel& k) {
-  Plan plan{std::vector<std::size_t>(k.body.size()), std::vector<bool>(k.body.size()), false, {}};
+  Plan plan{std::vector<std::size_t>(k.body.size()), std::vector<bool>(k.body.size()), false, false, {}};
   find_ends_and_cost(k, plan);
   find_varying(k, plan);
   return plan;
