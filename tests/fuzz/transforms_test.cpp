@@ -131,17 +131,38 @@ TEST(FuzzTransforms, Batches) {
   });
 }
 
+Slots with_derivatives(const Graph& g) {
+  Slots wrt;
+  const std::vector<graph::Type> types = input_types(g);
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (is_floating(types[i].dtype) || is_complex(types[i].dtype)) wrt.push_back(static_cast<std::int64_t>(i));
+  return wrt;
+}
+std::string shrunk_disagreement(const Graph& g, std::uint32_t seed) {
+  graph::verify(g);
+  const std::string wrong = fuzz::disagreement(g, seed);
+  return wrong.empty() ? "" : wrong + "\n" + graph::print(fuzz::shrink(g, seed));
+}
+
 TEST(FuzzTransforms, PathsOfGradientsAgree) {
   for_each_seed([](std::uint32_t seed) -> std::string {
     const Graph g = draw(seed);
-    Slots wrt;
-    const std::vector<graph::Type> types = input_types(g);
-    for (std::size_t i = 0; i < types.size(); ++i)
-      if (is_floating(types[i].dtype) || is_complex(types[i].dtype)) wrt.push_back(static_cast<std::int64_t>(i));
-    const Graph backward = transforms::vjp(g, wrt);
-    graph::verify(backward);
-    const std::string wrong = fuzz::disagreement(backward, seed);
-    return wrong.empty() ? "" : wrong + "\n" + graph::print(fuzz::shrink(backward, seed));
+    return shrunk_disagreement(transforms::vjp(g, with_derivatives(g)), seed);
+  });
+}
+
+// Two or three transforms of a small graph, in any order: reverse over reverse, forward over reverse, batches of gradients, ...
+TEST(FuzzTransforms, PathsOfCompositionsAgree) {
+  constexpr graph::Id kMostNodes = 600;
+  for_each_seed([](std::uint32_t seed) -> std::string {
+    std::mt19937 random(seed);
+    Graph g = fuzz::random_graph(seed, 3 + static_cast<int>(seed % 5));
+    for (std::uint32_t left = 2 + random() % 2; left > 0 && g.size() < kMostNodes; --left) switch (random() % 3) {
+        case 0: g = transforms::vjp(g, with_derivatives(g)); break;
+        case 1: g = transforms::jvp(g, with_derivatives(g)); break;
+        default: g = transforms::vmap(g, 2, Slots(input_types(g).size(), 0), Slots(g.outputs().size(), 0));
+      }
+    return shrunk_disagreement(g, seed);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 
 #include "graph/build.h"
 #include "support/graphs.h"
@@ -343,6 +344,26 @@ TEST(Size, TenThousandNodes) {
   const double batched = milliseconds([&] { transforms::vmap(g, 3, Slots{0}, Slots{0}); });
   std::printf("10,000 nodes: vjp %.1f ms, jvp %.1f ms, vmap %.1f ms\n", backward, forward, batched);
   EXPECT_LT(backward + forward + batched, 2000);
+}
+
+// The page lists each operation without a gradient.
+TEST(Documentation, ListsWhatHasNoGradient) {
+  std::ifstream file(SINTER_SOURCE_DIR "/docs/TRANSFORMS.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  int listed = 0;
+  auto expect = [&](const std::string& function, const std::string& gradients) {
+    if (gradients.find("NO_GRAD") == std::string::npos) return;
+    ++listed;
+    EXPECT_NE(page.find("`" + function + "`"), std::string::npos) << function << ": " << gradients;
+  };
+#define OP1(Name, function, rule, traits, domain, value, ...) expect(#function, #__VA_ARGS__);
+#define OP2 OP1
+#define OP3 OP1
+#include "ops/elementwise.def"
+#undef OP1
+#undef OP2
+#undef OP3
+  EXPECT_GT(listed, 20);
 }
 
 }  // namespace
