@@ -128,6 +128,12 @@ Array operations(const Arrays& in) {
   return x;
 }
 
+// And its gradient by the first input.
+template <int n>
+Array gradient_of_operations(const Arrays& in) {
+  return grad([&](const Array& x) { return sum(operations<n>({x, in[1], in[2]})); })(in[0]);
+}
+
 // The same for a graph in which operations use any of the last hundred results.
 template <int n>
 Array random_operations(const Arrays& in) {
@@ -176,6 +182,8 @@ const Row kRows[] = {
     {"tiny_call", {{16}}, 16, make_tiny, 1000},
     {"compile_1k", {{1024}, {1024}, {1024}}, 1024, make<operations<1'000>>},
     {"compile_10k", {{1024}, {1024}, {1024}}, 1024, make<operations<10'000>>},
+    {"grad_1k", {{1024}, {1024}, {1024}}, 1024, make<gradient_of_operations<1'000>>},
+    {"grad_10k", {{1024}, {1024}, {1024}}, 1024, make<gradient_of_operations<10'000>>},
     {"random_1k", {{1024}, {1024}, {1024}}, 1024, make<random_operations<1'000>>},
     {"random_10k", {{1024}, {1024}, {1024}}, 1024, make<random_operations<10'000>>},
 };
