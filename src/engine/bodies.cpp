@@ -58,11 +58,12 @@ class Constants {
   }
 };
 
-std::vector<Type> output_types(const Recording& r) {
+std::vector<Type> output_types(const graph::Graph& g) {
   std::vector<Type> types;
-  for (Id id : r.outputs) types.push_back(r.graph[id].type);
+  for (Id id : g.outputs()) types.push_back(g[id].type);
   return types;
 }
+std::vector<Type> output_types(const Recording& r) { return output_types(r.graph); }
 
 void append(Leaves& to, std::span<const Array> more) { to.insert(to.end(), more.begin(), more.end()); }
 
@@ -204,8 +205,7 @@ struct ScanCall {
     const Array node =
         make_node(Op::Scan, std::move(operands),
                   {static_cast<std::int64_t>(constants.all.size()), static_cast<std::int64_t>(carries.size()), length, reverse}, {b});
-    std::vector<Type> types;
-    for (Id id : b->outputs()) types.push_back((*b)[id].type);
+    const std::vector<Type> types = output_types(*b);
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (i < carries.size()) {
         carries[i] = get(node, i, types[i]);

@@ -7,6 +7,22 @@ namespace sinter::transforms {
 Sym add_bodies(Graph& g, Op op, std::vector<Id> operands, ops::Attrs attrs, std::vector<Body> bodies) {
   return {&g, g.add({op, std::move(operands), std::move(attrs), {Dtype::bool_, Shape{0}}, std::move(bodies)})};
 }
+std::vector<Sym> results_of(const Sym& node, std::size_t count) {
+  std::vector<Sym> results;
+  for (std::size_t i = 0; i < count; ++i) results.push_back(result(node, i));
+  return results;
+}
+std::vector<Sym> tangents_in_place(const Sym& node, const Graph& body) {
+  std::vector<Sym> tangents(body.outputs().size());
+  const std::vector<std::size_t> outputs = differentiable_outputs(body);
+  for (std::size_t i = 0; i < outputs.size(); ++i) tangents[outputs[i]] = result(node, i);
+  return tangents;
+}
+std::vector<Id> ids_of(std::span<const Sym> list) {
+  std::vector<Id> ids;
+  for (const Sym& s : list) ids.push_back(s.id);
+  return ids;
+}
 Sym zeros(Graph& g, const Type& t) { return literal({&g, 0}, t.dtype, 0, t.shape); }
 
 Slots wanted_slots(const Cotangents& to, std::size_t operand, std::size_t count, std::size_t first) {

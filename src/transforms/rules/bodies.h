@@ -37,7 +37,12 @@ inline Ids part(const std::vector<Id>& ids, std::size_t begin, std::size_t count
 Sym add_bodies(Graph& g, Op op, std::vector<Id> operands, ops::Attrs attrs, std::vector<Body> bodies);
 /// Result i of it.
 inline Sym result(const Sym& node, std::size_t i) { return {node.graph, graph::result(*node.graph, node.id, i)}; }
+/// Its first results.
+std::vector<Sym> results_of(const Sym& node, std::size_t count);
+/// Results, from the first on, of a node whose body is tangents_of(body), at the places of body's outputs that they belong to.
+std::vector<Sym> tangents_in_place(const Sym& node, const Graph& body);
 Sym zeros(Graph& g, const Type& t);
+std::vector<Id> ids_of(std::span<const Sym> list);
 
 /// Slots `first`, ... that are wanted: an operand each from `operand` on.
 Slots wanted_slots(const Cotangents& to, std::size_t operand, std::size_t count, std::size_t first);

@@ -30,21 +30,13 @@ std::vector<Sym> Checkpoint::jvp(const Call& c, std::span<const Sym> t) {
       operands.push_back(t[i].id);
     }
   const Sym all = add_bodies(*c.graph, Op::Checkpoint, std::move(operands), {}, {tangents_of(body, wrt)});
-  std::vector<Sym> tangents(body.outputs().size());
-  const std::vector<std::size_t> outputs = differentiable_outputs(body);
-  for (std::size_t i = 0; i < outputs.size(); ++i) tangents[outputs[i]] = result(all, i);
-  return tangents;
+  return tangents_in_place(all, body);
 }
 
 std::vector<Sym> Checkpoint::batch(const BatchCall& c) {
   const std::size_t outputs = c.node.bodies[0]->outputs().size();
-  std::vector<Id> operands;
-  for (const Sym& s : c.operands) operands.push_back(s.id);
   Graph body = vmap(*c.node.bodies[0], c.size, batch_axes(c.batched), Slots(outputs, 0));
-  const Sym all = add_bodies(*c.graph, Op::Checkpoint, std::move(operands), {}, {std::move(body)});
-  std::vector<Sym> results;
-  for (std::size_t i = 0; i < outputs; ++i) results.push_back(result(all, i));
-  return results;
+  return results_of(add_bodies(*c.graph, Op::Checkpoint, ids_of(c.operands), {}, {std::move(body)}), outputs);
 }
 
 }  // namespace sinter::transforms::rules

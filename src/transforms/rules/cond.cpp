@@ -30,24 +30,16 @@ std::vector<Sym> Cond::jvp(const Call& c, std::span<const Sym> t) {
   std::vector<Body> bodies;
   for (const Body& b : c.node.bodies) bodies.push_back(tangents_of(*b, wrt));
   const Sym all = add_bodies(*c.graph, Op::Cond, std::move(operands), {}, std::move(bodies));
-  const std::vector<std::size_t> outputs = differentiable_outputs(*c.node.bodies[0]);
-  std::vector<Sym> tangents(c.node.bodies[0]->outputs().size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) tangents[outputs[i]] = result(all, i);
-  return tangents;
+  return tangents_in_place(all, *c.node.bodies[0]);
 }
 
 std::vector<Sym> Cond::batch(const BatchCall& c) {
   const std::size_t outputs = c.node.bodies[0]->outputs().size();
   std::vector<Body> bodies;
   for (const Body& b : c.node.bodies) bodies.push_back(vmap(*b, c.size, batch_axes(std::span(c.batched).subspan(1)), Slots(outputs, 0)));
-  std::vector<Id> operands;
-  for (const Sym& s : c.operands) operands.push_back(s.id);
+  const std::vector<Id> operands = ids_of(c.operands);
+  if (!c.is_batched(0)) return results_of(add_bodies(*c.graph, Op::Cond, operands, {}, std::move(bodies)), outputs);
   std::vector<Sym> results;
-  if (!c.is_batched(0)) {
-    const Sym all = add_bodies(*c.graph, Op::Cond, std::move(operands), {}, std::move(bodies));
-    for (std::size_t i = 0; i < outputs; ++i) results.push_back(result(all, i));
-    return results;
-  }
   const std::vector<Id> yes = graph::inline_body(*c.graph, *bodies[0], part(operands, 1, operands.size() - 1)),
                         no = graph::inline_body(*c.graph, *bodies[1], part(operands, 1, operands.size() - 1));
   for (std::size_t i = 0; i < outputs; ++i) {

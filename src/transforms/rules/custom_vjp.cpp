@@ -17,9 +17,7 @@ std::vector<Sym> batch_custom(const BatchCall& c, std::size_t constants) {
   batched.insert(batched.begin(), graph::inputs_of(body).size() - constants, 1);
   const Sym all = add_bodies(*c.graph, c.node.op, std::move(operands), c.node.attrs,
                              {vmap(body, c.size, batch_axes(batched), Slots(body.outputs().size(), 0))});
-  std::vector<Sym> results;
-  for (std::size_t i = 0; i < count_attribute(c.node, 0); ++i) results.push_back(result(all, i));
-  return results;
+  return results_of(all, count_attribute(c.node, 0));
 }
 
 namespace rules {
