@@ -15,6 +15,8 @@
 
 namespace sinter::engine {
 
+inline std::int64_t bytes_of(const graph::Type& t) { return t.shape.product() * size_of(t.dtype); }
+
 /// Memory that a step uses: an input of the call, or a planned buffer; offsets in bytes.
 struct Slot {
   bool is_input = false;

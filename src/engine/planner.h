@@ -10,7 +10,6 @@
 namespace sinter::engine {
 
 inline bool is_scalar_constant(const graph::Node& n) { return n.op == ops::Op::Constant && n.attrs.size() == 1; }
-inline std::int64_t bytes_of(const graph::Type& t) { return t.shape.product() * size_of(t.dtype); }
 
 class Planner {
  public:

@@ -9,8 +9,6 @@ namespace {
 
 using ops::Op;
 
-std::size_t bytes_of(const graph::Type& t) { return static_cast<std::size_t>(t.shape.product() * size_of(t.dtype)); }
-
 const char* data_of(const Array& a) {
   const Value& v = *a.get();
   return static_cast<const char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype);
@@ -83,13 +81,13 @@ class Runner {
   void take_carry(const Region::Result& result, std::size_t constants) {
     const Array& a = arguments_[constants + result.index];
     if (stepped_) return take(result, a);
-    const std::size_t bytes = bytes_of(r_.types[constants + result.index]);
+    const auto bytes = static_cast<std::size_t>(bytes_of(r_.types[constants + result.index]));
     runtime::BufferRef copy = runtime::allocate(bytes);
     if (bytes > 0) std::memcpy(copy.data(), data_of(a), bytes);
     memory_.buffers[result.slot.number] = std::move(copy);
   }
   void store(const Region::Result& result, std::int64_t at, const Array& element) {
-    const std::size_t bytes = bytes_of({element.dtype(), element.shape()});
+    const auto bytes = static_cast<std::size_t>(bytes_of({element.dtype(), element.shape()}));
     if (bytes > 0) std::memcpy(memory_.at(result.slot) + static_cast<std::size_t>(at) * bytes, data_of(element), bytes);
   }
 

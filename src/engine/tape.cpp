@@ -272,7 +272,8 @@ Derivatives backward(const Recording& r, std::span<const Array> cotangents) {
     given_ids.push_back(cotangents[i].valid() ? given(g, bindings, cotangents[i], r.outputs[i], r, "cotangent") : graph::kKeep);
   const Id end = g.size();
   std::vector<Id> gradients = transforms::pull_back(g, r.outputs, given_ids, wrt);
-  if (engine::Trace* trace = engine::open_trace()) trace->notes.push_back(saved_values(g, end, gradients, r.what));
+  if (engine::Trace* trace = engine::open_trace(); trace && trace->callee.program)  // a compiled function: explain() shows it
+    trace->notes.push_back(saved_values(g, end, gradients, r.what));
   return finish(g, r, bindings, gradients, wrt);
 }
 
