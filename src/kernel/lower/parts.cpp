@@ -3,6 +3,8 @@
 #include <cstring>
 #include <limits>
 
+#include "kernel/lower/roll.h"
+
 namespace sinter::kernel {
 
 using graph::Graph;
@@ -52,6 +54,7 @@ Lowered finish(Builder& b, Nest& nest, Body& body, std::int64_t tasks, double wo
   out.kernel = std::move(b.kernel);
   out.buffers = std::move(body.buffers);
   out.integers = std::move(nest.integers);
+  for (std::int64_t count : roll(out.kernel)) out.integers.push_back(count);
   out.scalars = std::move(body.scalars);
   out.tasks = tasks;
   out.work = work;
