@@ -89,7 +89,7 @@ runtime::Image compile(const kernel::Kernel& k, const Target& target, const Code
 }
 
 // Raise the first number when the code that is made for a kernel changes.
-const Codegen kCodegen{"9-llvm" LLVM_VERSION_STRING, compile};
+const Codegen kCodegen{"10-llvm" LLVM_VERSION_STRING, compile};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/functions.h"
 #include "backends/llvm/plan.h"
+#include "backends/llvm/schedule.h"
 
 namespace sinter::backends {
 
@@ -461,6 +462,7 @@ void lower(const kernel::Kernel& k, const Target& target, const CodegenOptions& 
   auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kEntry, module);
   describe(*f, target);
   Lowering(k, target, options, module).run(f);
+  schedule(module);
 }
 
 }  // namespace sinter::backends

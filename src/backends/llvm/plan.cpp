@@ -21,6 +21,7 @@ namespace {
 constexpr int kMaskedLoop = 80;  // instructions an iteration of one vector
 constexpr int kFunctions = 400;  // instructions in all
 constexpr int kExpensive = 12;   // instructions of an operation
+constexpr int kStreams = 800;    // instructions in all; more is not bound by memory
 
 void find_ends_and_cost(const kernel::Kernel& k, Plan& plan) {
   std::vector<Ref> open;
@@ -44,7 +45,7 @@ void find_ends_and_cost(const kernel::Kernel& k, Plan& plan) {
   }
   const bool tiles = std::any_of(k.body.begin(), k.body.end(), [](const Inst& i) { return i.code == Code::Tile; });
   plan.masked = work > kMaskedLoop || code > kFunctions || tiles;
-  plan.streams = code <= kFunctions;  // more is not bound by memory
+  plan.streams = code <= kStreams;
   if (code <= kFunctions) return;
   for (const auto& [what, uses] : expensive) {
     if (uses > 1) plan.functions.insert(what);

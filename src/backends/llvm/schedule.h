@@ -1,0 +1,12 @@
+// schedule: the order of a loop's instructions. Layer: backends.
+#pragma once
+#include <llvm/IR/Module.h>
+
+namespace sinter::backends {
+
+/// Puts the instructions of each block with much arithmetic in the order in which a processor with several arithmetic units would run them,
+/// those that most waits for first. Operations that do not wait for each other come together, so that a processor that looks a few hundred
+/// instructions ahead finds enough to do; the emitter writes one operation after the other. Results do not change.
+void schedule(llvm::Module& module);
+
+}  // namespace sinter::backends
