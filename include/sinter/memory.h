@@ -1,4 +1,4 @@
-// Counters of the memory that arrays use, in bytes.
+// The memory that arrays use, in bytes: counters and limits.
 #pragma once
 #include <cstddef>
 
@@ -13,5 +13,10 @@ SINTER_API std::size_t peak_memory();
 SINTER_API void reset_peak_memory();
 /// Kept by the allocator for reuse.
 SINTER_API std::size_t cache_memory();
+/// Arrays may use at most `bytes` at once: what would need more throws OutOfMemory and leaves every array, state and cache as it was. What
+/// is kept for reuse counts too, but is given up first. Returns the limit before; at the start there is none: the highest std::size_t.
+SINTER_API std::size_t set_memory_limit(std::size_t bytes);
+/// At most `bytes` are kept for reuse. Returns the limit before; at the start there is none.
+SINTER_API std::size_t set_cache_limit(std::size_t bytes);
 
 }  // namespace sinter

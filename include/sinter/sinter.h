@@ -15,4 +15,5 @@
 #include "sinter/nn.h"
 #include "sinter/optim.h"
 #include "sinter/random.h"
+#include "sinter/result.h"
 #include "sinter/transforms.h"

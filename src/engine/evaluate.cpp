@@ -60,19 +60,21 @@ struct Operands {
   std::vector<Array> inputs, literals;
   std::vector<std::pair<bool, std::uint32_t>> which;  // (literal, index)
 
-  explicit Operands(std::vector<Array> all) {
-    for (Array& a : all) {
+  explicit Operands(std::span<const Array> all) {
+    for (const Array& a : all) {
       bool literal = is_literal(*a.get());
       std::vector<Array>& list = literal ? literals : inputs;
       auto it = std::find_if(list.begin(), list.end(), [&](const Array& b) { return same(literal, *a.get(), *b.get()); });
       which.push_back({literal, static_cast<std::uint32_t>(it - list.begin())});
-      if (it == list.end()) list.push_back(std::move(a));
+      if (it == list.end()) list.push_back(a);
     }
   }
-  std::vector<Array> in_order() const {
-    std::vector<Array> all;
-    for (auto [literal, index] : which) all.push_back((literal ? literals : inputs)[index]);
-    return all;
+  // How many references to each input a value with these operands and this object hold.
+  std::vector<int> references() const {
+    std::vector<int> n(inputs.size(), 1);
+    for (auto [literal, index] : which)
+      if (!literal) ++n[index];
+    return n;
   }
   std::vector<std::uint64_t> bits() const {
     std::vector<std::uint64_t> b;
@@ -172,34 +174,31 @@ void fill(Value& v) {
 
 void run_value(Value& v) {
   if (v.op == Op::Constant && (v.attrs.size() > 1 || v.shape.product() <= kMaxHostFill)) return fill(v);
-  // Operands leave the value, so that those which nobody else holds can give their memory to the result.
-  Operands o(std::move(v.inputs));
-  v.inputs.clear();
-  try {
-    std::shared_ptr<const Plan> plan = find_plan(v, o);
-    std::vector<std::uint64_t> constants;
-    if (v.op == Op::Constant)
-      constants = {static_cast<std::uint64_t>(v.attrs[0])};
-    else if (has_own_constants(v.op))
-      constants = o.bits();
-    OpenTape* tape = v.tape ? OpenTape::find(v.tape) : nullptr;
-    std::vector<int> owned(o.inputs.size(), tape ? 0 : 1);
-    std::vector<Array> results = plan->run(o.inputs, owned, constants);
-    if (ops::has_bodies(v.op)) {
-      std::size_t next = 0;
-      for (bool wanted : v.wanted) v.results.push_back(wanted ? std::move(results[next++]) : Array());
-    } else {
-      v.buffer = results[0].get()->buffer;
-      v.layout = results[0].get()->layout;
-    }
-    if (tape) {
-      v.inputs = o.in_order();
-      tape->keep(Array(&v));
-    }
-  } catch (...) {
-    v.inputs = o.in_order();
-    throw;
+  Operands o(v.inputs);
+  std::shared_ptr<const Plan> plan = find_plan(v, o);
+  std::vector<std::uint64_t> constants;
+  if (v.op == Op::Constant)
+    constants = {static_cast<std::uint64_t>(v.attrs[0])};
+  else if (has_own_constants(v.op))
+    constants = o.bits();
+  OpenTape* tape = v.tape ? OpenTape::find(v.tape) : nullptr;
+  // Operands which nobody else holds can give their memory to the result.
+  std::vector<int> owned = tape ? std::vector<int>(o.inputs.size(), 0) : o.references();
+  std::vector<Array> wanted(v.wanted.size());
+  std::vector<Array> results = plan->run(o.inputs, owned, constants);  // may overwrite an operand: without a tape nothing below can fail
+  if (ops::has_bodies(v.op)) {
+    for (std::size_t i = 0, next = 0; i < wanted.size(); ++i)
+      if (v.wanted[i]) wanted[i] = std::move(results[next++]);
+    if (tape) tape->keep(Array(&v));
+    v.results = std::move(wanted);
+  } else {
+    if (tape) tape->keep(Array(&v));
+    Value& result = *results[0].get();
+    const bool fresh = result.references.load(std::memory_order_relaxed) == 1;  // else an operand itself, not overwritten
+    v.layout = fresh ? std::move(result.layout) : result.layout;
+    v.buffer = result.buffer;
   }
+  if (!tape) v.inputs.clear();
 }
 
 // Values that share what is there.
@@ -233,7 +232,8 @@ class Evaluation {
  public:
   explicit Evaluation(const char* what) : what_(what) {}
   ~Evaluation() {  // after an error: what was not reached is free again
-    for (const Array& a : order_) finish(*a.get(), State::lazy);
+    for (const Array& a : order_)
+      if (a.valid()) finish(*a.get(), State::lazy);
   }
 
   void run(std::span<const Array> roots) {
@@ -255,27 +255,16 @@ class Evaluation {
   // Runs what it can, and waits only when all that is left needs values of other threads: so two threads never wait for each other.
   void run_claimed() {
     while (!order_.empty()) {
-      std::vector<Array> now = std::move(order_), later;
-      order_.clear();
-      std::size_t at = 0;
-      try {
-        for (; at < now.size(); ++at) {
-          Value& v = *now[at].get();
-          if (!inputs_ready(v)) {
-            later.push_back(now[at]);
-            continue;
-          }
-          if (!share(v)) run_value(v);
-          finish(v, State::ready);
-          now[at] = Array();
-        }
-      } catch (...) {
-        order_ = std::move(later);
-        order_.insert(order_.end(), now.begin() + static_cast<std::ptrdiff_t>(at), now.end());
-        throw;
+      bool stuck = true;
+      for (Array& a : order_) {
+        Value& v = *a.get();
+        if (!inputs_ready(v)) continue;
+        if (!share(v)) run_value(v);
+        finish(v, State::ready);
+        a = Array();
+        stuck = false;
       }
-      bool stuck = later.size() == now.size();
-      order_ = std::move(later);
+      order_.erase(std::remove_if(order_.begin(), order_.end(), [](const Array& a) { return !a.valid(); }), order_.end());
       if (stuck) wait_for_others();
     }
   }
@@ -297,7 +286,8 @@ class Evaluation {
       if (v.state.load(std::memory_order_acquire) != State::lazy) return;
       if (v.symbolic) throw_no_data(a, what_);
       State expected = State::lazy;
-      if (v.state.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire)) stack.push_back({a});
+      stack.push_back({a});  // all that can fail, first
+      if (!v.state.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire)) stack.pop_back();
     };
     try {
       push(root);
@@ -331,10 +321,9 @@ class Evaluation {
     if (s == State::claimed)
       a.get()->state.wait(s, std::memory_order_acquire);
     else if (s == State::lazy) {
-      std::vector<Array> waiting = std::move(order_);
-      order_.clear();
+      const auto waiting = static_cast<std::ptrdiff_t>(order_.size());
       collect(a);
-      order_.insert(order_.end(), waiting.begin(), waiting.end());
+      std::rotate(order_.begin(), order_.begin() + waiting, order_.end());
     }
   }
 

@@ -1,5 +1,6 @@
 #include "engine/kernel_store.h"
 
+#include <atomic>
 #include <chrono>
 #include <list>
 #include <mutex>
@@ -72,7 +73,11 @@ ForkMutex& generating() {
   return *m;
 }
 
+std::atomic<std::int64_t> generations_left{-1};
+
 Shared generate(const kernel::Kernel& k, bool fast_math) {
+  if (generations_left.load() >= 0 && generations_left.fetch_sub(1) == 0)
+    throw DeviceError(str("codegen: told to fail; got kernel ", k.name, "; this is a test"));
   const backends::Target& target = backends::host_target();
   if (!target.code || base::knobs().backend == "interp") {
     return std::make_shared<const Executable>(k, std::nullopt);
@@ -139,6 +144,7 @@ void release_kernels() {
     }
   }
 }
+void fail_codegen(std::int64_t after) { generations_left = after; }
 std::int64_t kernel_count() {
   std::lock_guard guard(store().lock);
   return static_cast<std::int64_t>(store().by_use.size());

@@ -37,6 +37,8 @@ std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kern
 
 /// Forgets kernels that nobody holds.
 void release_kernels();
+/// For tests: the generation after the next `after` ones throws DeviceError; negative: none does.
+void fail_codegen(std::int64_t after);
 /// Kernels in the store.
 std::int64_t kernel_count();
 

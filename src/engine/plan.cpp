@@ -81,15 +81,6 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     if (!memory.buffers[i] && !buffers_[i].late)
       memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
-  // All memory is held. What fails below is a region, and no memory of an input is written before the last of them.
-  for (const Step& step : steps_) {
-    if (const Launch* l = std::get_if<Launch>(&step))
-      run_launch(*l, memory, constants, interpreted);
-    else if (const Call* c = std::get_if<Call>(&step))
-      run_call(*c, memory);
-    else
-      run_region(std::get<Region>(step), memory, interpreted);
-  }
   std::vector<Array> results;
   results.reserve(outputs_.size());
   for (const Output& o : outputs_) {
@@ -106,6 +97,17 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
       results.push_back(make_ready(memory.buffers[o.slot.number], std::move(layout), o.dtype, o.shape));
     }
   }
+  // All memory is held. What fails below is a region, and no memory of an input is written before the last of them.
+  for (const Step& step : steps_) {
+    if (const Launch* l = std::get_if<Launch>(&step))
+      run_launch(*l, memory, constants, interpreted);
+    else if (const Call* c = std::get_if<Call>(&step))
+      run_call(*c, memory);
+    else
+      run_region(std::get<Region>(step), memory, interpreted);
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)  // the buffers of regions exist now
+    if (!outputs_[i].is_input && !outputs_[i].slot.is_input) results[i].get()->buffer = memory.buffers[outputs_[i].slot.number];
   return results;
 }
 

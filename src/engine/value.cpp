@@ -12,26 +12,19 @@ namespace sinter::detail {
 
 void retain(Value* v) noexcept { v->references.fetch_add(1, std::memory_order_relaxed); }
 
-// Values that a value kept alive are queued, not released inside its destructor: a chain of any length takes no stack.
+// Values that a value kept alive are linked, not released inside its destructor: a chain of any length takes no stack, and no memory.
 void release(Value* v) noexcept {
   if (v->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  static thread_local std::vector<Value*>* dying = nullptr;
-  if (dying) {
-    dying->push_back(v);
-    return;
-  }
-  if (v->inputs.empty()) {
-    delete v;
-    return;
-  }
-  std::vector<Value*> queue{v};
-  dying = &queue;
-  while (!queue.empty()) {
-    Value* next = queue.back();
-    queue.pop_back();
+  static thread_local Value* dying = nullptr;
+  static thread_local bool deletes = false;
+  v->dies_next = std::exchange(dying, v);
+  if (deletes) return;
+  deletes = true;
+  while (Value* next = dying) {
+    dying = next->dies_next;
     delete next;
   }
-  dying = nullptr;
+  deletes = false;
 }
 
 }  // namespace sinter::detail

@@ -45,6 +45,7 @@ struct Value {
   engine::Layout layout;
   std::vector<Array> results;  // the wanted ones of several
   Array rows;                  // the contiguous copy that data<T>() points into, if it needed one; see api/array.cpp
+  Value* dies_next = nullptr;  // see release()
 };
 
 }  // namespace sinter::detail

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
-#include <vector>
+#include <new>
 
 #include "base/check.h"
 #include "base/fork_mutex.h"
@@ -29,12 +30,17 @@ std::size_t class_bytes(std::size_t c) {
   return half + half / 4 * (c % 4 + 1);
 }
 
+// An idle block holds the next one of its class, so that giving memory back takes none.
+struct Idle {
+  Idle* next;
+};
 struct Pool {
   ForkMutex lock{LockRank::Allocator};
-  std::vector<void*> idle[260];  // by size class
+  Idle* idle[260] = {};  // by size class
   std::size_t idle_bytes = 0;
-  std::atomic<std::size_t> active{0}, peak{0};
+  std::atomic<std::size_t> active{0}, peak{0}, limit{kNoLimit}, cache_limit{kNoLimit};
 };
+thread_local std::int64_t allocations_left = -1;
 // Leaked: arrays of static storage duration may be released after everything else is gone.
 Pool& pool() {
   static Pool* p = new Pool;
@@ -69,33 +75,44 @@ BufferRef allocate(std::size_t bytes) {
   Pool& p = pool();
   if (bytes > (std::size_t{1} << 46))
     throw OutOfMemory(str("allocate: the size is beyond any memory; got ", bytes, " bytes; check the shape"));
-  std::size_t c = class_of(bytes), capacity = block_bytes(c);
-  void* data = nullptr;
+  if (allocations_left >= 0 && allocations_left-- == 0)
+    throw OutOfMemory(str("allocate: told to fail; got ", bytes, " bytes; this is a test"));
+  auto b = std::make_unique<Buffer>();
+  const std::size_t c = class_of(bytes), capacity = block_bytes(c);
+  const std::size_t now = p.active.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  const std::size_t limit = p.limit.load(std::memory_order_relaxed);
+  if (now > limit) {
+    p.active.fetch_sub(bytes, std::memory_order_relaxed);
+    throw OutOfMemory(str("allocate: the memory limit is reached; got ", bytes, " bytes beside ", now - bytes, " in use, of ", limit,
+                          "; free arrays, use smaller ones or call set_memory_limit()"));
+  }
+  bool trim = false;
   {
     std::lock_guard guard(p.lock);
-    if (auto& idle = p.idle[c]; !idle.empty()) {
-      data = idle.back();
-      idle.pop_back();
+    if (Idle* first = p.idle[c]) {
+      p.idle[c] = first->next;
       p.idle_bytes -= capacity;
+      b->data = first;
     }
+    trim = p.idle_bytes > limit - now;
   }
-  if (!data) data = system_allocate(capacity);
-  if (!data) {
+  if (trim) release_cache();
+  if (!b->data) b->data = system_allocate(capacity);
+  if (!b->data) {
     release_cache();
-    data = system_allocate(capacity);
+    b->data = system_allocate(capacity);
   }
-  if (!data)
+  if (!b->data) {
+    p.active.fetch_sub(bytes, std::memory_order_relaxed);
     throw OutOfMemory(
-        str("allocate: out of memory; got ", bytes, " bytes beside ", active_memory(), " in use; free arrays or use smaller ones"));
-  auto* b = new Buffer;
-  b->data = data;
+        str("allocate: out of memory; got ", bytes, " bytes beside ", now - bytes, " in use; free arrays or use smaller ones"));
+  }
   b->bytes = bytes;
   b->capacity = capacity;
-  std::size_t now = p.active.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   std::size_t peak = p.peak.load(std::memory_order_relaxed);
   while (now > peak && !p.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
-  return BufferRef(b);
+  return BufferRef(b.release());
 }
 
 BufferRef adopt(void* data, std::size_t bytes, std::function<void(void*)> deleter) {
@@ -114,8 +131,13 @@ BufferRef::~BufferRef() {
     Pool& p = pool();
     p.active.fetch_sub(buffer_->bytes, std::memory_order_relaxed);
     std::lock_guard guard(p.lock);
-    p.idle[class_of(buffer_->bytes)].push_back(buffer_->data);
-    p.idle_bytes += buffer_->capacity;
+    if (p.idle_bytes + buffer_->capacity > p.cache_limit.load(std::memory_order_relaxed)) {
+      system_free(buffer_->data, buffer_->capacity);
+    } else {
+      Idle*& first = p.idle[class_of(buffer_->bytes)];
+      first = new (buffer_->data) Idle{first};
+      p.idle_bytes += buffer_->capacity;
+    }
   }
   delete buffer_;
 }
@@ -130,11 +152,19 @@ std::size_t cache_memory() {
 void release_cache() {
   Pool& p = pool();
   std::lock_guard guard(p.lock);
-  for (std::size_t c = 0; c < std::size(p.idle); ++c) {
-    for (void* data : p.idle[c]) system_free(data, block_bytes(c));
-    p.idle[c].clear();
-  }
+  for (std::size_t c = 0; c < std::size(p.idle); ++c)
+    while (Idle* first = p.idle[c]) {
+      p.idle[c] = first->next;
+      system_free(first, block_bytes(c));
+    }
   p.idle_bytes = 0;
 }
+std::size_t set_memory_limit(std::size_t bytes) { return pool().limit.exchange(bytes); }
+std::size_t set_cache_limit(std::size_t bytes) {
+  const std::size_t before = pool().cache_limit.exchange(bytes);
+  if (cache_memory() > bytes) release_cache();
+  return before;
+}
+void fail_allocation(std::int64_t after) { allocations_left = after; }
 
 }  // namespace sinter::runtime

@@ -55,4 +55,12 @@ std::size_t cache_memory();
 /// Returns the idle memory to the system.
 void release_cache();
 
+inline constexpr std::size_t kNoLimit = ~std::size_t{0};
+/// allocate() throws OutOfMemory rather than let active memory pass the limit. Returns the limit before.
+std::size_t set_memory_limit(std::size_t bytes);
+/// At most so many bytes are kept for reuse. Returns the limit before.
+std::size_t set_cache_limit(std::size_t bytes);
+/// For tests: the calling thread's allocation after the next `after` ones throws OutOfMemory; negative: none does.
+void fail_allocation(std::int64_t after);
+
 }  // namespace sinter::runtime

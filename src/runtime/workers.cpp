@@ -44,8 +44,10 @@ void run_on_workers(std::int64_t n, std::size_t stack_bytes, FunctionRef<void(st
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stack_bytes);
+  const std::int64_t wanted = std::min<std::int64_t>(n, max_threads());
   std::vector<pthread_t> threads;
-  for (std::int64_t i = std::min<std::int64_t>(n, max_threads()); i > 0; --i) {
+  threads.reserve(static_cast<std::size_t>(std::max<std::int64_t>(wanted, 0)));  // they work with this frame: nothing may fail from here on
+  for (std::int64_t i = wanted; i > 0; --i) {
     pthread_t t;
     if (pthread_create(&t, &attributes, start, &work) == 0) threads.push_back(t);
   }

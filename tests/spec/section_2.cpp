@@ -290,6 +290,101 @@ TEST(spec_2_4, exceptions_pass_unchanged) {
   EXPECT_EQ(bad.stats().entries, 1);
 }
 
+Result<Array> root(const Array& x, bool allowed) {
+  if (!allowed) return IoError("root: not allowed; got false; pass true");
+  return sqrt(x);
+}
+
+TEST(spec_2_4, functions_that_return_results) {
+  EnabledScope scope;
+  auto f = compile(root, {.max_entries = 7});  // an identity of its own
+  for (int round = 0; round < 3; ++round) {
+    Result<Array> good = f(Array(9.0), true);
+    ASSERT_TRUE(good && good.has_value());
+    EXPECT_EQ((*good).item<double>(), 3.0);
+    EXPECT_EQ(good->item<double>(), 3.0);
+    Result<Array> bad = f(Array(9.0), false);
+    ASSERT_FALSE(bad);
+    EXPECT_STREQ(bad.error().what(), "root: not allowed; got false; pass true");
+    EXPECT_THROW(bad.value(), IoError);
+    EXPECT_THROW(*bad, IoError);
+    EXPECT_THROW(f.graph(Array(9.0), false), IoError);
+    const Stats stats = f.stats();
+    EXPECT_EQ(stats.entries, 1);
+    EXPECT_EQ(stats.traces, 3 + 2 * round);  // an error leaves no entry, so it is found again
+    EXPECT_EQ(stats.hits, round);
+  }
+  EXPECT_THROW(Result<Array>(Array(1.0)).error(), Error);
+  disable_compile();
+  EXPECT_TRUE(f(Array(9.0), true));
+  EXPECT_THROW(f(Array(9.0), false).value(), IoError);
+}
+
+TEST(spec_2_4, results_and_state) {
+  EnabledScope scope;
+  auto step = compile([](Linear& state, const Array& x, int limit) -> Result<void> {
+    state.weight = state.weight + x;
+    state.bias = random::uniform(0.0, 1.0, {});
+    if (limit > 2) return ShapeError("step: beyond the limit");
+    return {};
+  });
+  Linear state;
+  random::seed(3);
+  EXPECT_TRUE(step(state, Array(2.0), 1));
+  EXPECT_EQ(state.weight.item<double>(), 3.0);
+  const Array weight = state.weight, bias = state.bias;
+  Result<void> failed = step(state, Array(2.0), 3);
+  EXPECT_THROW(failed.value(), ShapeError);
+  EXPECT_EQ(state.weight.data<float>(), weight.data<float>());
+  EXPECT_EQ(state.bias.data<float>(), bias.data<float>());
+  EXPECT_TRUE(step(state, Array(2.0), 1));
+  random::seed(3);
+  random::uniform(0.0, 1.0, {}).eval();
+  EXPECT_EQ(state.bias.item<float>(), random::uniform(0.0, 1.0, {}).item<float>()) << "a failed call drew";
+}
+
+TEST(spec_2_4, results_in_other_functions) {
+  EnabledScope scope;
+  auto inner = compile([](const auto& x, const auto& flag) -> Result<std::vector<Array>> {
+    if (!flag) return DtypeError("inner: no");
+    return std::vector<Array>{x, x * 2};
+  });
+  auto outer = compile([inner](const Array& x, bool flag) {
+    auto parts = inner(x, flag);
+    return parts ? (*std::move(parts))[1] : Array(-1.0);
+  });
+  EXPECT_EQ(outer(Array(4.0), true).item<double>(), 8.0);
+  EXPECT_EQ(outer(Array(4.0), false).item<double>(), -1.0);
+  EXPECT_EQ(inner(Array(4.0), true).value().size(), 2u);
+  EXPECT_STREQ(inner(Array(4.0), false).error().what(), "inner: no");
+}
+
+TEST(spec_2_4, try_call) {
+  EnabledScope scope;
+  auto f = compile([](const Array& x, const Array& y) { return x + y; });
+  EXPECT_EQ(f.try_call(1.0, 2.0)->item<double>(), 3.0);
+  Result<Array> bad = f.try_call(ones({2}), ones({3}));
+  ASSERT_FALSE(bad);
+  EXPECT_THROW(bad.value(), ShapeError);
+  EXPECT_EQ(std::string(bad.error().what()), thrown<ShapeError>([] { ones({2}) + ones({3}); }));
+  EXPECT_EQ(f.stats().entries, 1);
+
+  auto generic = compile([](const auto& x) { return reshape(x, {7}); });
+  EXPECT_THROW(generic.try_call(ones({2})).value(), ShapeError);
+  EXPECT_EQ(generic.try_call(ones({7})).value().size(), 7);
+
+  static_assert(std::is_same_v<decltype(compile(root).try_call(Array(), true)), Result<Array>>);  // not of a Result
+  EXPECT_THROW(compile(root).try_call(Array(4.0), false).value(), IoError);
+  auto nothing = compile([](Array& state) { state = reshape(state, {3}); });
+  Array state = ones({3, 1}), wrong = ones({2});
+  EXPECT_TRUE(nothing.try_call(state));
+  EXPECT_FALSE(nothing.try_call(wrong));
+  EXPECT_EQ(wrong.shape(), Shape({2}));
+
+  auto other = compile([](const Array&) -> Array { throw std::out_of_range("mine"); });
+  EXPECT_THROW(other.try_call(Array(1.0)), std::out_of_range);
+}
+
 TEST(spec_2_5, printable_and_named) {
   auto f = compile([](const Array& x) { return x + 1; }, {.name = "step"});
   f(1.0);

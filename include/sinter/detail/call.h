@@ -47,18 +47,35 @@ struct Callable final : Callee {
 // These two depend on the signature alone: functions of one signature share them.
 template <class R, class... P>
 R call(Callee& callee, std::span<const void* const> types, Body<R(P...)> f, Parameter<P>&... slots) {
-  OutcomeOf<R> outcome;
+  OutcomeOf<value_of<R>> outcome;
   auto body = [&] { outcome.store(f, slots.pass()...); };
   Slot* all[] = {&slots..., nullptr};
-  run_compiled({callee, {all, sizeof...(P)}, types, outcome, Body<void()>(body)});
-  return outcome.take();
+  const Call all_of_it{callee, {all, sizeof...(P)}, types, outcome, Body<void()>(body)};
+  if constexpr (!is_result<R>) {
+    run_compiled(all_of_it);
+    return outcome.take();
+  } else {
+    try {
+      run_compiled(all_of_it);
+    } catch (const Failed& failed) {
+      return R(failed.thrown);
+    }
+    if constexpr (std::is_void_v<value_of<R>>)
+      return R();
+    else
+      return outcome.take();
+  }
 }
 template <class R, class... P>
 std::string inspect(Inspect what, Callee& callee, std::span<const void* const> types, Body<R(P...)> f, Parameter<P>&... slots) {
-  OutcomeOf<R> outcome;
+  OutcomeOf<value_of<R>> outcome;
   auto body = [&] { outcome.store(f, slots.pass()...); };
   Slot* all[] = {&slots..., nullptr};
-  return inspect_compiled({callee, {all, sizeof...(P)}, types, outcome, Body<void()>(body)}, what);
+  try {
+    return inspect_compiled({callee, {all, sizeof...(P)}, types, outcome, Body<void()>(body)}, what);
+  } catch (const Failed& failed) {
+    std::rethrow_exception(failed.thrown);
+  }
 }
 
 template <class F, class S>
@@ -75,6 +92,10 @@ class CallBase<F, Sig<R, P...>> {
       return self().template run<Out, P...>(static_cast<P&&>(args)...);
     }
     return with(Parameter<P>(&args)...);
+  }
+  /// The call's result, or the Error that it throws or returns. Other exceptions pass through.
+  Result<value_of<Out>> try_call(P... args) const {
+    return attempt([&]() -> Out { return (*this)(static_cast<P&&>(args)...); });
   }
   /// The optimised graph of these arguments' entry, as text. Traces if there is none.
   std::string graph(P... args) const { return text(Inspect::graph, Parameter<P>(&args)...); }
@@ -105,6 +126,10 @@ class CallBase<F, GenericState<State>> {
   template <class... A>
   auto operator()(A&&... args) const {
     return go(std::index_sequence_for<A...>(), args...);
+  }
+  template <class... A>
+  auto try_call(A&&... args) const {
+    return attempt([&] { return go(std::index_sequence_for<A...>(), args...); });
   }
   template <class... A>
   std::string graph(A&&... args) const {

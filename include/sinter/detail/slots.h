@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sinter/detail/core.h"
+#include "sinter/result.h"
 
 namespace sinter::detail {
 
@@ -206,7 +207,13 @@ class OutcomeOf final : public Outcome {
   void copy(const Kept* prototype) override { value_.emplace(static_cast<const KeptAs*>(prototype)->value); }
   template <class F, class... P>
   void store(const F& f, P&&... args) {
-    value_.emplace(f(static_cast<P&&>(args)...));
+    if constexpr (is_result<std::invoke_result_t<const F&, P...>>) {
+      auto result = f(static_cast<P&&>(args)...);
+      if (!result) throw Failed{result.exception()};
+      value_.emplace(*std::move(result));
+    } else {
+      value_.emplace(f(static_cast<P&&>(args)...));
+    }
   }
   Out take() { return std::move(*value_); }
 
@@ -225,7 +232,11 @@ class OutcomeOf<void> final : public Outcome {
   void copy(const Kept*) override {}
   template <class F, class... P>
   void store(const F& f, P&&... args) {
-    f(static_cast<P&&>(args)...);
+    if constexpr (is_result<std::invoke_result_t<const F&, P...>>) {
+      if (auto result = f(static_cast<P&&>(args)...); !result) throw Failed{result.exception()};
+    } else {
+      f(static_cast<P&&>(args)...);
+    }
   }
   void take() {}
 };
