@@ -110,7 +110,7 @@ class Compiled final : public CompiledGraph {
     return plan_for(all)->run(all, counts, {});
   }
 
-  GraphCost cost() const override {
+  KernelCost cost() const override {
     std::lock_guard guard(lock_);
     return cost_;
   }
@@ -137,8 +137,7 @@ class Compiled final : public CompiledGraph {
     std::vector<Layout> layouts;
     for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
     auto plan = with_replay(prepared_.graph, [&] { return std::make_shared<const Plan>(prepared_, layouts, options_.fast_math); });
-    cost_.kernels += plan->cost().generated;
-    cost_.codegen_ms += plan->cost().milliseconds;
+    cost_ += plan->cost();
     if (plain) return plain_ = plan;
     if (plans_.size() >= kMaxPlans) plans_.clear();
     return plans_[key] = plan;
@@ -151,7 +150,7 @@ class Compiled final : public CompiledGraph {
   ForkMutex& lock_ = stripe_of(this);  // held while a plan is made, not while it runs
   std::shared_ptr<const Plan> plain_;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
-  GraphCost cost_;
+  KernelCost cost_;
 };
 
 }  // namespace

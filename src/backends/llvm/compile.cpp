@@ -1,5 +1,4 @@
 // The way from a kernel to its image: LLVM IR, machine code, flat block; and the entry of libsinter_codegen.so.
-#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/OptBisect.h>
 #include <llvm/IR/Verifier.h>
@@ -15,6 +14,7 @@
 
 #include "backends/llvm/flatten.h"
 #include "backends/llvm/lower.h"
+#include "base/build.h"
 #include "base/check.h"
 
 namespace sinter::backends {
@@ -88,11 +88,11 @@ runtime::Image compile(const kernel::Kernel& k, const Target& target, const Code
   return flatten(object, kEntry);
 }
 
-// Raise the first number when the code that is made for a kernel changes.
-const Codegen kCodegen{"10-llvm" LLVM_VERSION_STRING, compile};
-
 }  // namespace
 
 }  // namespace sinter::backends
 
-extern "C" __attribute__((visibility("default"))) const sinter::backends::Codegen* sinter_codegen() { return &sinter::backends::kCodegen; }
+extern "C" __attribute__((visibility("default"))) const sinter::backends::Codegen* sinter_codegen() {
+  static const sinter::backends::Codegen codegen{sinter::base::build_identity(), sinter::backends::compile};
+  return &codegen;
+}
