@@ -43,7 +43,7 @@ const Codegen& open_codegen(std::span<const std::string> paths) {
     reasons += str(reasons.empty() ? "" : "; ", path, get ? ": belongs to another build of the library" : ": has no sinter_codegen");
     dlclose(object);
   }
-  throw DeviceError(str("codegen: ", kObject, " cannot be opened; got ", reasons, "; install it beside the library"));
+  throw DeviceError(str("codegen: ", kObject, " cannot be opened; got ", reasons, "; install the library's own beside it"));
 }
 
 const Codegen& codegen() {
