@@ -58,8 +58,9 @@ class Capture {
       ids_[&v] = graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
       return true;
     }
-    bool ours = v.state.load(std::memory_order_acquire) == State::lazy && v.trace == current_trace();
+    const bool ours = is_ours(v);
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
+    if (ours && one_number(v)) return false;                                           // the passes fold it, without a kernel
     evaluate({&a, 1}, "compile");
     if (v.shape.product() == 1) {
       std::uint64_t bits = 0;
@@ -73,8 +74,34 @@ class Capture {
     return true;
   }
 
+  static bool is_ours(const Value& v) { return v.state.load(std::memory_order_acquire) == State::lazy && v.trace == current_trace(); }
+
+  // Whether all elements are one number that depends on such numbers alone: then passes::fold makes a constant of it.
+  bool one_number(const Value& root) {
+    std::vector<const Value*> stack{&root};
+    while (!stack.empty()) {
+      const Value& v = *stack.back();
+      bool is = false, open = false;
+      if (is_ours(v) && (ops::is_elementwise(v.op) || v.op == Op::Cast || ops::info(v.op).kind == ops::OpKind::View)) {
+        is = true;
+        for (const Array& in : v.inputs) {
+          const auto it = one_number_.find(in.get());
+          if (it == one_number_.end()) open = true, stack.push_back(in.get());
+          is = is && it != one_number_.end() && it->second;
+        }
+      } else if (!v.symbolic) {
+        is = v.op == Op::Constant ? v.attrs.size() == 1 : v.shape.product() == 1;
+      }
+      if (open) continue;
+      one_number_[&v] = is;
+      stack.pop_back();
+    }
+    return one_number_[&root];
+  }
+
   std::size_t inputs_ = 0;
   NodeOf ids_;
+  std::unordered_map<const Value*, bool> one_number_;
 };
 
 // Graphs share a fixed set of locks, which fork() can take.
