@@ -29,7 +29,8 @@ constexpr std::size_t kMaxPlans = 64;              // layouts of inputs that one
 // From values to a graph: the only bridge.
 class Capture {
  public:
-  Capture(std::span<const Array> placeholders) {
+  // `fold`: the passes will.
+  Capture(std::span<const Array> placeholders, bool fold) : fold_(fold) {
     for (std::size_t i = 0; i < placeholders.size(); ++i) {
       const Value& v = *placeholders[i].get();
       ids_[&v] = graph.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, {v.dtype, v.shape}});
@@ -60,7 +61,7 @@ class Capture {
     }
     const bool ours = is_ours(v);
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
-    if (ours && one_number(v)) return false;                                           // the passes fold it, without a kernel
+    if (ours && fold_ && folds(v.op) && one_number(v)) return false;                   // by the passes, without a kernel
     evaluate({&a, 1}, "compile");
     if (v.shape.product() == 1) {
       std::uint64_t bits = 0;
@@ -76,13 +77,15 @@ class Capture {
 
   static bool is_ours(const Value& v) { return v.state.load(std::memory_order_acquire) == State::lazy && v.trace == current_trace(); }
 
-  // Whether all elements are one number that depends on such numbers alone: then passes::fold makes a constant of it.
+  static bool folds(Op op) { return ops::is_elementwise(op) || op == Op::Cast || ops::info(op).kind == ops::OpKind::View; }
+
+  // Whether all elements are one number, known when the operands are: what has one element, and what passes::fold makes of such.
   bool one_number(const Value& root) {
     std::vector<const Value*> stack{&root};
     while (!stack.empty()) {
       const Value& v = *stack.back();
       bool is = false, open = false;
-      if (is_ours(v) && (ops::is_elementwise(v.op) || v.op == Op::Cast || ops::info(v.op).kind == ops::OpKind::View)) {
+      if (is_ours(v) && folds(v.op)) {
         is = true;
         for (const Array& in : v.inputs) {
           const auto it = one_number_.find(in.get());
@@ -99,6 +102,7 @@ class Capture {
     return one_number_[&root];
   }
 
+  const bool fold_;
   std::size_t inputs_ = 0;
   NodeOf ids_;
   std::unordered_map<const Value*, bool> one_number_;
@@ -184,7 +188,7 @@ class Compiled final : public CompiledGraph {
 
 std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs,
                                              const GraphOptions& options) {
-  Capture c(placeholders);
+  Capture c(placeholders, options.simplify);
   c.graph.name = options.name;
   std::vector<Id> ids;
   for (const Array& a : outputs) ids.push_back(c.capture(a));

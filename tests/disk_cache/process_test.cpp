@@ -13,8 +13,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <regex>
@@ -228,7 +230,7 @@ const Damage kDamages[] = {
      }},
 };
 
-TEST(hazard, hazard_34_files_that_are_not_ours_are_ignored_and_rebuilt) {
+TEST(hazard, hazard_34_37_files_that_are_not_ours_are_ignored_and_rebuilt) {
   if (!generates()) return;
   for (const Damage& damage : kDamages) {
     SCOPED_TRACE(damage.name);
@@ -283,6 +285,29 @@ TEST(hazard, hazard_34_killed_in_the_middle) {
   const Worked after = Worker(environment, 12).finish(), then = Worker(environment, 12).finish();
   EXPECT_TRUE(after.right && after.generated + after.from_disk == 12) << after.said;
   EXPECT_TRUE(!generates() || worked(then, 0, 12));
+}
+
+// The output of `./dev cache WORD` on this folder.
+std::string dev_cache(const Folder& folder, const std::string& word) {
+  const std::string command = "SINTER_CACHE_DIR='" + folder.path.string() + "' python3 -B '" SINTER_SOURCE_DIR "/tools/cache.py' " + word;
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::string said;
+  for (int c; pipe && (c = std::fgetc(pipe.get())) != EOF;) said += static_cast<char>(c);
+  return said;
+}
+
+TEST(DevCache, SizesListsAndClears) {
+  if (!generates()) return;
+  Folder folder(filled());
+  Folder::write(folder.path / "kernels" / "notes.txt", "not ours");
+  const std::string count = ": " + std::to_string(kFew) + " kernels, 0.0 MB\n", list = dev_cache(folder, "list");
+  EXPECT_EQ(dev_cache(folder, ""), folder.path.string() + "/kernels" + count);
+  EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), kFew + 1) << list;
+  EXPECT_NE(list.find(backends::host_target().cpu + "   multiply_subtract_maximum"), std::string::npos) << list;
+  EXPECT_TRUE(list.ends_with(count)) << list;
+  dev_cache(folder, "clear");
+  EXPECT_EQ(folder.files().size(), 1u) << "what is not ours stays";
+  EXPECT_TRUE(worked(work(folder), kFew, 0));
 }
 
 // ---- directories -----------------------------------------------------------------------------------------------------------------------
