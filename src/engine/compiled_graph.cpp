@@ -61,7 +61,8 @@ class Capture {
     }
     const bool ours = is_ours(v);
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
-    if (ours && fold_ && folds(v.op) && one_number(v)) return false;                   // by the passes, without a kernel
+    // By the passes, without a kernel.
+    if (ours && fold_ && folds(v.op) && one_number(v)) return false;
     evaluate({&a, 1}, "compile");
     if (v.shape.product() == 1) {
       std::uint64_t bits = 0;
