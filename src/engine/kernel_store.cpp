@@ -117,7 +117,7 @@ KernelCost make(std::span<const kernel::Kernel> kernels, bool fast_math, std::sp
   if (missing.empty()) return cost;
   const auto start = std::chrono::steady_clock::now();
   // The longest first, so that the cores are done at the same time.
-  std::stable_sort(missing.begin(), missing.end(), [&](auto a, auto b) { return kernels[a].body.size() > kernels[b].body.size(); });
+  std::sort(missing.begin(), missing.end(), [&](auto a, auto b) { return kernels[a].body.size() > kernels[b].body.size(); });
   const bool writable = disk.open(true);
   runtime::run_on_workers(static_cast<std::int64_t>(missing.size()), kStackBytes, [&](std::int64_t n) {
     const std::size_t i = missing[static_cast<std::size_t>(n)];

@@ -58,6 +58,7 @@ TEST(Worker, Computes) {
       for (std::size_t i = 0; i < x.size(); ++i)
         EXPECT_EQ(got[i], steps(x[i], number, [](float p, float q) { return std::max(p, q); })) << number << ", element " << i;
       const Stats s = f.stats();
+      EXPECT_EQ(f.explain().find("0 kernels, 1 from disk") != std::string::npos, s.kernels_from_disk == 1) << f.explain();
       (round == 0 ? sum.kernels : sum.calls) += s.kernels;
       (round == 0 ? sum.kernels_from_disk : sum.hits) += s.kernels_from_disk;
     }
