@@ -13,8 +13,8 @@ foreach(file ${files})
 endforeach()
 string(SHA256 digest "${text}")
 string(SUBSTRING ${digest} 0 32 digest)
-file(WRITE ${OUTPUT} "// Written by cmake/identity.cmake.
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "// Written by cmake/identity.cmake.
 #include \"base/build.h\"
 
 const char* sinter::base::build_identity() { return \"${digest}\"; }
-")
+")  # written only when it differs
