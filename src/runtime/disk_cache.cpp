@@ -67,6 +67,8 @@ std::string name_of(std::string_view key) {
   return text;
 }
 
+bool is_name(std::string_view text) { return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos; }
+
 struct File {
   int fd;
   explicit File(int opened) : fd(opened) {}
@@ -231,7 +233,7 @@ void DiskCache::trim(const std::string& folder) const {
     if (fstatat(fd, entry->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode)) continue;
     const bool temporary = std::strncmp(entry->d_name, kTemporary, std::strlen(kTemporary)) == 0;
     if (temporary && std::time(nullptr) - s.st_mtime > kFresh) unlinkat(fd, entry->d_name, 0);
-    if (temporary) continue;
+    if (!is_name(entry->d_name)) continue;
     files.push_back({{s.st_mtim.tv_sec, s.st_mtim.tv_nsec}, s.st_size, entry->d_name});
     total += s.st_size;
   }

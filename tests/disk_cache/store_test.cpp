@@ -101,13 +101,16 @@ TEST(DiskCache, IsBoundedAndDropsWhatWasUsedLeastRecently) {
   };
   // The first half was used a day ago, but one in fifty of it is used now: those stay.
   for (int i = 0; i < kValues / 4; ++i) ASSERT_TRUE(put(folder, key(i), Bytes(1000), kMost));
+  Folder::write(folder.files().at(0).parent_path() / "notes", std::string(19'000, 'x'));  // no value: stays
   for (const fs::path& file : folder.files()) used(file, 86400);
   for (int i = 0; i < kValues / 4; i += 50) ASSERT_NE(get(folder, key(i)), std::nullopt);
   for (int i = kValues / 4; i < kValues / 2; ++i) ASSERT_TRUE(put(folder, key(i), Bytes(1000), kMost));
   for (int i = 0; i < kValues / 4; i += 50) EXPECT_NE(get(folder, key(i)), std::nullopt) << i;
   for (int i = kValues / 2; i < kValues; ++i) ASSERT_TRUE(put(folder, key(i), Bytes(1000), kMost));
-  std::int64_t bytes = 0;
-  for (const fs::path& file : folder.files()) bytes += static_cast<std::int64_t>(fs::file_size(file));
+  std::int64_t bytes = 0, notes = 0;
+  for (const fs::path& file : folder.files())
+    (file.filename() == "notes" ? notes : bytes) += static_cast<std::int64_t>(fs::file_size(file));
+  EXPECT_EQ(notes, 19'000);
   EXPECT_LE(bytes, kMost);
   EXPECT_GE(bytes, kMost / 2);
   EXPECT_NE(get(folder, key(kValues - 1)), std::nullopt);
