@@ -10,6 +10,6 @@ set(doc_program ${CMAKE_BINARY_DIR}/generated/doc_blocks.cpp)
 add_custom_command(OUTPUT ${doc_program} COMMAND Python3::Interpreter tools/doc_blocks.py ${doc_program} ${doc_pages}
                    DEPENDS tools/doc_blocks.py ${doc_pages} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} VERBATIM)
 add_executable(test_docs ${doc_program})
-target_link_libraries(test_docs PRIVATE sinter GTest::gtest_main)
+target_link_libraries(test_docs PRIVATE sinter test_main)
 target_compile_options(test_docs PRIVATE -O1)
 add_dependencies(test_docs sinter_codegen)

@@ -17,7 +17,7 @@ int main() {
   compiled(x, y);
   compile(fun)(x, y);
   Stats s = compiled.stats();
-  std::cout << "calls " << s.calls << ", traces " << s.traces << ", kernels " << s.kernels << '\n';
+  std::cout << "calls " << s.calls << ", traces " << s.traces << ", kernels " << s.kernels + s.kernels_from_disk << '\n';
 
   // A new shape is traced again, but kernels do not depend on sizes; a new dtype needs a kernel of its own.
   for (int i = 1; i <= 3; ++i) {

@@ -133,7 +133,7 @@ void train_and_test(const std::string& name, int epochs, double rate, const Digi
   }
   const auto stats = step.stats();
   std::printf("%lld steps in %.1f s; %lld traces (one for the smaller last batch), %lld kernels\n", static_cast<long long>(steps),
-              now() - start, static_cast<long long>(stats.traces), static_cast<long long>(stats.kernels));
+              now() - start, static_cast<long long>(stats.traces), static_cast<long long>(stats.kernels + stats.kernels_from_disk));
 
   const std::vector<int> labels = test.labels.to_vector<int>(), predicted = predict(model, test.images);
   std::printf("test accuracy: %.2f%% of %zu digits\n", 100 * accuracy(predicted, labels), labels.size());

@@ -29,10 +29,10 @@ struct Stats {
   std::int64_t hits = 0;    // compiled calls that found their entry
   std::int64_t traces = 0;  // runs of the function on placeholders, failed ones too
   std::int64_t entries = 0;
-  std::int64_t kernels = 0;  // generated for it, not those found in memory or on disk
-  std::int64_t kernels_from_disk = 0;
-  double trace_ms = 0;    // in tracing and optimising
-  double codegen_ms = 0;  // in code generation
+  std::int64_t kernels = 0;            // generated for it, not those found in memory or on disk
+  std::int64_t kernels_from_disk = 0;  // kept there by an earlier process, or before clear_cache()
+  double trace_ms = 0;                 // in tracing and optimising
+  double codegen_ms = 0;               // in code generation
 };
 
 // ---- concepts ---------------------------------------------------------------------------------------------------------------------

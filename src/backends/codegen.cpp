@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstring>
 
+#include "base/build.h"
 #include "base/check.h"
 
 namespace sinter::backends {
@@ -34,14 +36,14 @@ const Codegen& open_codegen(std::span<const std::string> paths) {
       continue;
     }
     auto get = reinterpret_cast<const Codegen* (*)()>(dlsym(object, "sinter_codegen"));
-    if (get) {
+    if (get && std::strcmp(get()->build, base::build_identity()) == 0) {
       loaded = true;
       return *get();
     }
-    reasons += str(reasons.empty() ? "" : "; ", path, " has no sinter_codegen");
+    reasons += str(reasons.empty() ? "" : "; ", path, get ? ": belongs to another build of the library" : ": has no sinter_codegen");
     dlclose(object);
   }
-  throw DeviceError(str("codegen: ", kObject, " cannot be opened; got ", reasons, "; install it beside the library"));
+  throw DeviceError(str("codegen: ", kObject, " cannot be opened; got ", reasons, "; install the library's own beside it"));
 }
 
 const Codegen& codegen() {

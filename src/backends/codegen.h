@@ -19,14 +19,14 @@ struct CodegenOptions {
 };
 
 struct Codegen {
-  const char* version;  // of this code generator and LLVM: part of every cached image's key
+  const char* build;  // base::build_identity() of the object: has to be ours
   runtime::Image (*compile)(const kernel::Kernel&, const Target&, const CodegenOptions&);
 };
 
 /// Opens libsinter_codegen.so (beside libsinter.so, else by the loader's search) at the first call. Throws Error when it is missing.
 /// The object exports `extern "C" const sinter::backends::Codegen* sinter_codegen()`.
 const Codegen& codegen();
-/// The first of these objects that can be opened. Throws DeviceError with the loader's reasons when there is none.
+/// The first of these objects that can be opened and is of this build. Throws DeviceError with the reasons when there is none.
 const Codegen& open_codegen(std::span<const std::string> paths);
 /// Whether codegen() has been called successfully: the object is loaded.
 bool codegen_loaded();

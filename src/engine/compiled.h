@@ -77,8 +77,10 @@ struct Source {
 
 /// Sums over the entries of a program that are gone.
 struct Totals {
-  std::atomic<std::int64_t> kernels{0};
-  std::atomic<double> codegen_ms{0};
+  std::atomic<std::int64_t> generated{0}, from_disk{0};
+  std::atomic<double> milliseconds{0};
+  void add(const KernelCost& cost) { generated += cost.generated, from_disk += cost.from_disk, milliseconds += cost.milliseconds; }
+  KernelCost sum() const { return {generated, from_disk, milliseconds}; }
 };
 
 /// What a trace became. Immutable but for the counter of hits.

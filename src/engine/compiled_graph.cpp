@@ -29,7 +29,8 @@ constexpr std::size_t kMaxPlans = 64;              // layouts of inputs that one
 // From values to a graph: the only bridge.
 class Capture {
  public:
-  Capture(std::span<const Array> placeholders) {
+  // `fold`: the passes will.
+  Capture(std::span<const Array> placeholders, bool fold) : fold_(fold) {
     for (std::size_t i = 0; i < placeholders.size(); ++i) {
       const Value& v = *placeholders[i].get();
       ids_[&v] = graph.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, {v.dtype, v.shape}});
@@ -58,8 +59,10 @@ class Capture {
       ids_[&v] = graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
       return true;
     }
-    bool ours = v.state.load(std::memory_order_acquire) == State::lazy && v.trace == current_trace();
+    const bool ours = is_ours(v);
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
+    // By the passes, without a kernel.
+    if (ours && fold_ && folds(v.op) && one_number(v)) return false;
     evaluate({&a, 1}, "compile");
     if (v.shape.product() == 1) {
       std::uint64_t bits = 0;
@@ -73,8 +76,37 @@ class Capture {
     return true;
   }
 
+  static bool is_ours(const Value& v) { return v.state.load(std::memory_order_acquire) == State::lazy && v.trace == current_trace(); }
+
+  static bool folds(Op op) { return ops::is_elementwise(op) || op == Op::Cast || ops::info(op).kind == ops::OpKind::View; }
+
+  // Whether all elements are one number, known when the operands are: what has one element, and what passes::fold makes of such.
+  bool one_number(const Value& root) {
+    std::vector<const Value*> stack{&root};
+    while (!stack.empty()) {
+      const Value& v = *stack.back();
+      bool is = false, open = false;
+      if (is_ours(v) && folds(v.op)) {
+        is = true;
+        for (const Array& in : v.inputs) {
+          const auto it = one_number_.find(in.get());
+          if (it == one_number_.end()) open = true, stack.push_back(in.get());
+          is = is && it != one_number_.end() && it->second;
+        }
+      } else if (!v.symbolic) {
+        is = v.op == Op::Constant ? v.attrs.size() == 1 : v.shape.product() == 1;
+      }
+      if (open) continue;
+      one_number_[&v] = is;
+      stack.pop_back();
+    }
+    return one_number_[&root];
+  }
+
+  const bool fold_;
   std::size_t inputs_ = 0;
   NodeOf ids_;
+  std::unordered_map<const Value*, bool> one_number_;
 };
 
 // Graphs share a fixed set of locks, which fork() can take.
@@ -110,7 +142,7 @@ class Compiled final : public CompiledGraph {
     return plan_for(all)->run(all, counts, {});
   }
 
-  GraphCost cost() const override {
+  KernelCost cost() const override {
     std::lock_guard guard(lock_);
     return cost_;
   }
@@ -137,8 +169,7 @@ class Compiled final : public CompiledGraph {
     std::vector<Layout> layouts;
     for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
     auto plan = with_replay(prepared_.graph, [&] { return std::make_shared<const Plan>(prepared_, layouts, options_.fast_math); });
-    cost_.kernels += plan->cost().generated;
-    cost_.codegen_ms += plan->cost().milliseconds;
+    cost_ += plan->cost();
     if (plain) return plain_ = plan;
     if (plans_.size() >= kMaxPlans) plans_.clear();
     return plans_[key] = plan;
@@ -151,14 +182,14 @@ class Compiled final : public CompiledGraph {
   ForkMutex& lock_ = stripe_of(this);  // held while a plan is made, not while it runs
   std::shared_ptr<const Plan> plain_;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
-  GraphCost cost_;
+  KernelCost cost_;
 };
 
 }  // namespace
 
 std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs,
                                              const GraphOptions& options) {
-  Capture c(placeholders);
+  Capture c(placeholders, options.simplify);
   c.graph.name = options.name;
   std::vector<Id> ids;
   for (const Array& a : outputs) ids.push_back(c.capture(a));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/kernel_store.h"
 #include "graph/graph.h"
 #include "sinter/array.h"
 
@@ -18,11 +19,6 @@ struct GraphOptions {
   bool fast_math = false;
 };
 
-struct GraphCost {           // totals so far
-  std::int64_t kernels = 0;  // generated for it (not those found in the store)
-  double codegen_ms = 0;
-};
-
 class CompiledGraph {
  public:
   virtual ~CompiledGraph() = default;
@@ -32,7 +28,7 @@ class CompiledGraph {
   virtual std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) = 0;
   /// The same as lazy values, operation by operation, for a transform to see. Inputs may be placeholders.
   virtual std::vector<Array> replay(std::span<const Array> inputs) const = 0;
-  virtual GraphCost cost() const = 0;
+  virtual KernelCost cost() const = 0;                                 // of all plans so far
   virtual std::string graph_text() const = 0;                          // optimised
   virtual std::string kernel_text(std::span<const Array> inputs) = 0;  // of the plan for these inputs
   virtual std::string explain() const = 0;                             // kernels; what was fused, and what not and why

@@ -1,5 +1,6 @@
 #include "engine/kernel_store.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <list>
@@ -7,9 +8,10 @@
 #include <string>
 #include <unordered_map>
 
-#include "backends/codegen.h"
 #include "base/fork_mutex.h"
 #include "base/knobs.h"
+#include "engine/kernel_file.h"
+#include "runtime/disk_cache.h"
 #include "runtime/workers.h"
 
 namespace sinter::engine {
@@ -73,26 +75,65 @@ ForkMutex& generating() {
   return *m;
 }
 
-std::atomic<std::int64_t> generations_left{-1};
+bool interpreted() { return !backends::host_target().code || base::knobs().backend == "interp" || !runtime::can_map_code(); }
 
-Shared generate(const kernel::Kernel& k, bool fast_math) {
-  if (generations_left.load() >= 0 && generations_left.fetch_sub(1) == 0)
-    throw DeviceError(str("codegen: told to fail; got kernel ", k.name, "; this is a test"));
-  const backends::Target& target = backends::host_target();
-  if (!target.code || base::knobs().backend == "interp") {
-    return std::make_shared<const Executable>(k, std::nullopt);
-  }
+backends::CodegenOptions options_for(const kernel::Kernel& k, bool fast_math) {
   backends::CodegenOptions options;
   options.fast_math = fast_math;
   options.level = k.body.size() > kLongKernel ? 0 : base::knobs().codegen_level;
+  return options;
+}
+
+std::atomic<std::int64_t> generations_left{-1};
+
+runtime::Image generate(const kernel::Kernel& k, bool fast_math) {
+  if (generations_left.load() >= 0 && generations_left.fetch_sub(1) == 0)
+    throw DeviceError(str("codegen: told to fail; got kernel ", k.name, "; this is a test"));
   try {
-    return std::make_shared<const Executable>(k, backends::codegen().compile(k, target, options));
+    return backends::codegen().compile(k, backends::host_target(), options_for(k, fast_math));
   } catch (const InternalError& e) {  // a kernel is named after its operations
     throw InternalError(str(e.what(), ", in kernel ", k.name));
   }
 }
 
 constexpr std::size_t kStackBytes = std::size_t{16} << 20;  // for LLVM, whose recursion follows the length of a kernel
+
+// Makes the kernels of these numbers: from disk, else by generating them.
+KernelCost make(std::span<const kernel::Kernel> kernels, bool fast_math, std::span<const std::string> texts,
+                std::span<const std::size_t> numbers, std::vector<Shared>& result) {
+  KernelCost cost;
+  if (interpreted()) {
+    for (std::size_t i : numbers) result[i] = std::make_shared<const Executable>(kernels[i], std::nullopt);
+    cost.generated = static_cast<std::int64_t>(numbers.size());
+    return cost;
+  }
+  runtime::DiskCache disk(runtime::cache_directory(), std::int64_t{base::knobs().cache_mb} * 1'000'000);
+  auto key = [&](std::size_t i) { return file_key(texts[i], backends::host_target(), options_for(kernels[i], fast_math)); };
+  std::vector<std::size_t> missing;
+  const bool readable = disk.open(false);
+  for (std::size_t i : numbers) {
+    std::optional<std::vector<std::uint8_t>> bytes = readable ? disk.get(key(i)) : std::nullopt;
+    std::optional<runtime::Image> image = bytes ? file_image(*bytes) : std::nullopt;
+    if (image)
+      result[i] = std::make_shared<const Executable>(kernels[i], std::move(image)), ++cost.from_disk;
+    else
+      missing.push_back(i);
+  }
+  if (missing.empty()) return cost;
+  const auto start = std::chrono::steady_clock::now();
+  // The longest first, so that the cores are done at the same time.
+  std::sort(missing.begin(), missing.end(), [&](auto a, auto b) { return kernels[a].body.size() > kernels[b].body.size(); });
+  const bool writable = disk.open(true);
+  runtime::run_on_workers(static_cast<std::int64_t>(missing.size()), kStackBytes, [&](std::int64_t n) {
+    const std::size_t i = missing[static_cast<std::size_t>(n)];
+    const runtime::Image image = generate(kernels[i], fast_math);
+    if (writable) disk.put(key(i), file_bytes(kernels[i].name, image));
+    result[i] = std::make_shared<const Executable>(kernels[i], image);
+  });
+  cost.generated = static_cast<std::int64_t>(missing.size());
+  cost.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return cost;
+}
 
 }  // namespace
 
@@ -111,24 +152,16 @@ std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool f
   }
   if (complete) return result;
   std::lock_guard guard(generating());
-  auto start = std::chrono::steady_clock::now();
   std::vector<std::size_t> missing;  // the first of each text
   std::unordered_map<std::string_view, std::size_t> first;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     if (!result[i]) result[i] = s.find(keys[i]);  // made by another thread meanwhile
     if (!result[i] && first.emplace(keys[i], i).second) missing.push_back(i);
   }
-  runtime::run_on_workers(static_cast<std::int64_t>(missing.size()), kStackBytes, [&](std::int64_t n) {
-    std::size_t i = missing[static_cast<std::size_t>(n)];
-    result[i] = generate(kernels[i], fast_math);
-  });
+  cost += make(kernels, fast_math, keys, missing, result);
   for (std::size_t i : missing) s.insert(keys[i], result[i]);
   for (std::size_t i = 0; i < kernels.size(); ++i)
     if (!result[i]) result[i] = result[first.at(keys[i])];
-  if (!missing.empty()) {
-    cost.generated += static_cast<std::int64_t>(missing.size());
-    cost.milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  }
   return result;
 }
 

@@ -27,12 +27,17 @@ class Executable {
 };
 
 struct KernelCost {
-  std::int64_t generated = 0;  // kernels that were not in the store
-  double milliseconds = 0;     // spent generating them
+  std::int64_t generated = 0;  // kernels that were neither in the store nor on disk
+  std::int64_t from_disk = 0;  // kernels that were not in the store
+  double milliseconds = 0;     // spent generating
+  KernelCost& operator+=(const KernelCost& other) {
+    generated += other.generated, from_disk += other.from_disk, milliseconds += other.milliseconds;
+    return *this;
+  }
 };
 
-/// The kernels of these texts (compared in full) for this processor; those that the store lacks are generated, on all cores. Adds to
-/// `cost`.
+/// The kernels of these texts (compared in full) for this processor. Those that the store lacks come from disk (kernel_file.h) or are
+/// generated, on all cores, and kept on disk. Adds to `cost`.
 std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost);
 
 /// Forgets kernels that nobody holds.

@@ -252,8 +252,7 @@ void Planner::emit_region(Id id) {
     std::vector<Layout> layouts;
     for (Id input : graph::inputs_of(body.graph)) layouts.push_back({0, graph::row_major(body.graph[input].type.shape)});
     region.bodies.push_back(std::make_shared<const Plan>(body, layouts, fast_math_));
-    plan_.cost_.generated += region.bodies.back()->cost().generated;
-    plan_.cost_.milliseconds += region.bodies.back()->cost().milliseconds;
+    plan_.cost_ += region.bodies.back()->cost();
   }
   plan_.steps_.push_back(std::move(region));
   slots_.push_back(std::move(slots));

@@ -44,9 +44,7 @@ namespace engine {
 
 Entry::~Entry() {
   if (!graph || !totals) return;
-  GraphCost cost = graph->cost();
-  totals->kernels += cost.kernels;
-  totals->codegen_ms.fetch_add(cost.codegen_ms);
+  totals->add(graph->cost());
 }
 
 }  // namespace engine
@@ -181,14 +179,12 @@ Stats Program::stats() const {
   }
   s.calls = calls.load(std::memory_order_relaxed);
   s.entries = static_cast<std::int64_t>(alive.size());
-  s.kernels = totals->kernels.load();
-  s.codegen_ms = totals->codegen_ms.load();
+  engine::KernelCost cost = totals->sum();
   for (const auto& e : alive)
-    if (e->graph) {
-      engine::GraphCost cost = e->graph->cost();
-      s.kernels += cost.kernels;
-      s.codegen_ms += cost.codegen_ms;
-    }
+    if (e->graph) cost += e->graph->cost();
+  s.kernels = cost.generated;
+  s.kernels_from_disk = cost.from_disk;
+  s.codegen_ms = cost.milliseconds;
   return s;
 }
 
@@ -229,9 +225,10 @@ std::string name_of(const Callee& callee) { return engine::name_at(callee.name);
 
 std::ostream& print_callee(std::ostream& out, const Callee& callee) {
   Stats s = callee.program->stats();
-  return out << "compiled " << name_of(callee) << ": " << count(s.entries, "entry", "entries") << ", " << count(s.traces, "trace", "traces")
-             << ", " << count(s.calls, "call", "calls") << ", " << count(s.hits, "hit", "hits") << ", "
-             << count(s.kernels, "kernel", "kernels");
+  out << "compiled " << name_of(callee) << ": " << count(s.entries, "entry", "entries") << ", " << count(s.traces, "trace", "traces")
+      << ", " << count(s.calls, "call", "calls") << ", " << count(s.hits, "hit", "hits") << ", " << count(s.kernels, "kernel", "kernels");
+  if (s.kernels_from_disk > 0) out << ", " << s.kernels_from_disk << " from disk";
+  return out;
 }
 
 }  // namespace detail

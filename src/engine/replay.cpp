@@ -2,30 +2,20 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "base/check.h"
 #include "base/knobs.h"
+#include "runtime/disk_cache.h"
 
 namespace sinter::engine {
 
 namespace fs = std::filesystem;
 
-std::string cache_directory() {
-  if (const std::string& d = base::knobs().cache_dir; !d.empty()) return d;
-  auto under = [](const char* variable, const char* rest) {
-    const char* home = std::getenv(variable);
-    return home && *home ? str(home, rest) : std::string();
-  };
-  std::string d = under("XDG_CACHE_HOME", "/sinter");
-  return d.empty() ? under("HOME", "/.cache/sinter") : d;
-}
-
 void throw_with_replay(const InternalError& e, const graph::Graph& g) {
-  std::string directory = base::knobs().dump_dir.empty() ? cache_directory() : base::knobs().dump_dir,
+  std::string directory = base::knobs().dump_dir.empty() ? runtime::cache_directory() : base::knobs().dump_dir,
               where = "no replay file: there is no directory for it";
   if (!directory.empty()) {
     std::string text = graph::print(g), name = str(directory, "/replay-", std::hash<std::string>()(text), ".txt"),

@@ -5,12 +5,8 @@
 
 namespace sinter::engine {
 
-/// Where replay files and kernels of earlier processes lie: $SINTER_CACHE_DIR, else $XDG_CACHE_HOME/sinter, else ~/.cache/sinter; empty
-/// where none of these is set.
-std::string cache_directory();
-
-/// Writes `g` to $SINTER_DUMP_DIR, else to the cache directory, and throws InternalError with `e`'s text and the file's name. Where no
-/// file can be written, the text says so.
+/// Writes `g` to $SINTER_DUMP_DIR, else to runtime::cache_directory(), and throws InternalError with `e`'s text and the file's name. Where
+/// no file can be written, the text says so.
 [[noreturn]] void throw_with_replay(const InternalError& e, const graph::Graph& g);
 
 /// f(); an InternalError in it leaves `g` as a replay file.

@@ -6,8 +6,22 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/log.h"
 
 namespace sinter::runtime {
+
+bool can_map_code() {
+  static const bool can = [] {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    void* memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return true;  // no memory now is another matter
+    const bool refused = mprotect(memory, page, PROT_READ | PROT_EXEC) != 0;
+    if (refused) base::log(1, "kernels are interpreted: the system refuses executable memory");
+    munmap(memory, page);
+    return !refused;
+  }();
+  return can;
+}
 
 // Written first, made executable after: never both at once.
 MappedImage::MappedImage(const Image& image) {

@@ -16,6 +16,9 @@ struct Image {
   std::size_t alignment = 64;  // of the block
 };
 
+/// Whether the system lets this process make executable memory: hardened ones refuse. Asked once.
+bool can_map_code();
+
 /// Executable memory that holds an image, unmapped with the object. Throws OutOfMemory.
 class MappedImage {
  public:

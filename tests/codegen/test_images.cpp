@@ -1,8 +1,15 @@
 // Images: what they contain, that they can be moved, and what they cost.
+#include <unistd.h>
+
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
+#include "base/build.h"
 #include "codegen/kernels.h"
+#include "support/thrown.h"
 
 namespace sinter::tests {
 namespace {
@@ -113,6 +120,26 @@ TEST(Images, Streams) {
     const std::string text = assembly_of(b.kernel, target);
     EXPECT_FALSE(has(text, "movnt") || has(text, "sfence")) << "in place on " << target.cpu << "\n" << text;
   }
+}
+
+// Tables that differ would give wrong code.
+TEST(CodeGenerator, OfAnotherBuildIsRefused) {
+  namespace fs = std::filesystem;
+  const fs::path good = fs::read_symlink("/proc/self/exe").parent_path() / "libsinter_codegen.so";
+  const fs::path bad = fs::temp_directory_path() / str("libsinter_codegen-", getpid(), ".so");
+  std::stringstream content;
+  content << std::ifstream(good, std::ios::binary).rdbuf();
+  std::string bytes = std::move(content).str();
+  const std::size_t at = bytes.find(base::build_identity());
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = bytes[at] == '0' ? '1' : '0';
+  std::ofstream(bad, std::ios::binary) << bytes;
+  const std::string paths[] = {bad, good};
+  EXPECT_EQ(tests::thrown<DeviceError>([&] { backends::open_codegen(std::span(paths).first(1)); }),
+            "codegen: libsinter_codegen.so cannot be opened; got " + bad.string() +
+                ": belongs to another build of the library; install the library's own beside it");
+  EXPECT_STREQ(backends::open_codegen(paths).build, base::build_identity()) << "goes on to the next";
+  fs::remove(bad);
 }
 
 // Contraction, reassociation and reciprocals only.

@@ -368,7 +368,7 @@ TEST(Errors, device_and_memory) {
       THROWS(
           DeviceError,
           "codegen: libsinter_codegen.so cannot be opened; got /nowhere/a.so: cannot open shared object file: No such file or directory; "
-          "/nowhere/b.so: cannot open shared object file: No such file or directory; install it beside the library",
+          "/nowhere/b.so: cannot open shared object file: No such file or directory; install the library's own beside it",
           (backends::open_codegen(nowhere), Array())),
       THROWS(OutOfMemory, "allocate: the size is beyond any memory; got 4503599627370496 bytes; check the shape",
              zeros({std::int64_t{1} << 50}).eval()),

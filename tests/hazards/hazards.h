@@ -2,7 +2,6 @@
 // Test N of suite `hazard` is line N of that list.
 //
 // Left for later, because what they touch does not exist yet:
-//   34 to 37  a kernel cache on disk: filled by several processes at once, unwritable or foreign directories, other processors
 //   39        an injected failure of code generation; hazard_39 breaks a kernel below the public interface instead
 // In part:
 //   13        replay for other sizes without a new trace needs symbolic sizes; the values are tested with {.shapeless = true}

@@ -298,6 +298,24 @@ TEST(spec_4_4, work_on_constants) {
   EXPECT_LT(peak_memory(), before + (1u << 24)) << "in each call, inside its fusion";
 }
 
+// Numbers, and arrays that repeat one, need no kernel: the passes fold them.
+TEST(spec_4_4, work_on_numbers_alone) {
+  const auto numbers = [](const Array& x) {
+    Array k = sqrt(Array(16.0) + astype(Array(9), float32)) * 2;  // 10
+    Array repeated = reshape(broadcast_to(k, {6}) - 1, {2, 3});
+    return x + where(repeated > 8, repeated, exp(repeated)) + sum(Array({1.0, 2.0}));
+  };
+  auto f = compile(numbers);
+  EXPECT_EQ(f(zeros({2, 3})).to_vector<float>(), std::vector<float>(6, 12));
+  EXPECT_LE(f.stats().kernels, 1);
+  for (const char* gone : {"sqrt", "where", "reshape", "sum"}) EXPECT_FALSE(has(f.graph(zeros({2, 3})), gone)) << f.graph(zeros({2, 3}));
+  set_compile_mode(CompileMode::no_simplify);
+  auto plain = compile(numbers);
+  EXPECT_EQ(plain(zeros({2, 3})).to_vector<float>(), std::vector<float>(6, 12));
+  for (const char* gone : {"sqrt", "where", "sum"}) EXPECT_FALSE(has(plain.graph(zeros({2, 3})), gone)) << "done once in this mode, too";
+  set_compile_mode(CompileMode::enabled);
+}
+
 TEST(spec_4_4, an_input_that_is_also_captured_is_the_input) {
   Array x(2.0), y(3.0);
   auto by_value = compile([x](const Array& a) { return a * x; });

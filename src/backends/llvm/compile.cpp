@@ -1,5 +1,4 @@
 // The way from a kernel to its image: LLVM IR, machine code, flat block; and the entry of libsinter_codegen.so.
-#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/OptBisect.h>
 #include <llvm/IR/Verifier.h>
@@ -15,6 +14,7 @@
 
 #include "backends/llvm/flatten.h"
 #include "backends/llvm/lower.h"
+#include "base/build.h"
 #include "base/check.h"
 
 namespace sinter::backends {
@@ -30,26 +30,59 @@ struct Gate : llvm::OptPassGate {
   bool shouldRunPass(const llvm::StringRef pass, llvm::StringRef) override { return pass != "Loop Strength Reduction"; }
 };
 
-// LLVM's machine for a target, made once a thread (0.4 ms): any threads may compile at once.
-llvm::TargetMachine& machine(const Target& target, int level) {
-  thread_local std::map<std::tuple<std::string, std::string, int>, std::unique_ptr<llvm::TargetMachine>> kept;
-  std::unique_ptr<llvm::TargetMachine>& made = kept[{target.cpu, target.features, level}];
-  if (made) return *made;
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-  });
-  std::string error;
-  const llvm::Target* x86 = llvm::TargetRegistry::lookupTarget(kTriple, error);
-  if (!x86) throw InternalError("internal: codegen: " + error);
-  llvm::TargetOptions options;
-  made.reset(x86->createTargetMachine(kTriple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                      static_cast<llvm::CodeGenOptLevel>(level)));
-  return *made;
-}
+// LLVM's machine for a target. Making one takes 0.4 ms, so those that nobody uses wait for the next: any threads may compile at once, and
+// threads come and go.
+class Machine {
+ public:
+  Machine(const Target& target, int level) : key_(target.cpu, target.features, level) {
+    {
+      std::lock_guard guard(idle().lock);
+      auto& waiting = idle().machines[key_];
+      if (!waiting.empty()) {
+        machine_ = std::move(waiting.back());
+        waiting.pop_back();
+        return;
+      }
+    }
+    machine_ = make(target, level);
+  }
+  ~Machine() {
+    std::lock_guard guard(idle().lock);
+    idle().machines[key_].push_back(std::move(machine_));
+  }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  llvm::TargetMachine& operator*() const { return *machine_; }
+
+ private:
+  using Key = std::tuple<std::string, std::string, int>;
+  struct Idle {
+    std::mutex lock;
+    std::map<Key, std::vector<std::unique_ptr<llvm::TargetMachine>>> machines;
+  };
+  static Idle& idle() {
+    static Idle* i = new Idle;
+    return *i;
+  }
+  static std::unique_ptr<llvm::TargetMachine> make(const Target& target, int level) {
+    static std::once_flag once;
+    std::call_once(once, [] {
+      LLVMInitializeX86TargetInfo();
+      LLVMInitializeX86Target();
+      LLVMInitializeX86TargetMC();
+      LLVMInitializeX86AsmPrinter();
+    });
+    std::string error;
+    const llvm::Target* x86 = llvm::TargetRegistry::lookupTarget(kTriple, error);
+    if (!x86) throw InternalError("internal: codegen: " + error);
+    return std::unique_ptr<llvm::TargetMachine>(x86->createTargetMachine(kTriple, target.cpu, target.features, llvm::TargetOptions(),
+                                                                         llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                                         static_cast<llvm::CodeGenOptLevel>(level)));
+  }
+
+  Key key_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+};
 
 void write(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
   llvm::legacy::PassManager passes;
@@ -58,7 +91,8 @@ void write(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pwrite_
 }
 
 runtime::Image compile(const kernel::Kernel& k, const Target& target, const CodegenOptions& options) {
-  llvm::TargetMachine& tm = machine(target, options.level);
+  const Machine machine(target, options.level);
+  llvm::TargetMachine& tm = *machine;
   Gate gate;
   llvm::LLVMContext context;
   context.setOptPassGate(gate);
@@ -88,11 +122,11 @@ runtime::Image compile(const kernel::Kernel& k, const Target& target, const Code
   return flatten(object, kEntry);
 }
 
-// Raise the first number when the code that is made for a kernel changes.
-const Codegen kCodegen{"10-llvm" LLVM_VERSION_STRING, compile};
-
 }  // namespace
 
 }  // namespace sinter::backends
 
-extern "C" __attribute__((visibility("default"))) const sinter::backends::Codegen* sinter_codegen() { return &sinter::backends::kCodegen; }
+extern "C" __attribute__((visibility("default"))) const sinter::backends::Codegen* sinter_codegen() {
+  static const sinter::backends::Codegen codegen{sinter::base::build_identity(), sinter::backends::compile};
+  return &codegen;
+}
