@@ -16,6 +16,7 @@ using Arrays = std::vector<sinter::Array>;
 struct Work {
   std::function<void()> regular, compiled;  // compute everything before they return
   std::function<std::string()> kernels;     // the compiled call's, as text
+  std::function<std::string()> explain;     // after a call
   std::function<void()> products = {};      // its matrix products alone, where it is made of them
 };
 

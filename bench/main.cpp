@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -20,7 +21,8 @@ namespace bench {
 namespace {
 
 struct Options {
-  bool json = false, quick = false;
+  bool json = false, quick = false, explain = false;
+  std::string kernels;  // directory
   std::vector<std::string> only;
   std::vector<int> threads;
 };
@@ -216,6 +218,21 @@ int run(const Options& options) {
   return failed > 0;
 }
 
+// Instead of measuring: what compiled functions say of themselves, or their kernels as text, a file a row.
+int describe(const Options& options) {
+  for (const Row& row : rows()) {
+    if (!options.only.empty() && std::ranges::find(options.only, row.name) == options.only.end()) continue;
+    Work work = row.make(make_inputs(row));
+    if (options.explain) {
+      work.compiled();
+      std::printf("== %s\n%s", row.name, work.explain().c_str());
+    } else {
+      std::ofstream(std::filesystem::path(options.kernels) / (std::string(row.name) + ".txt")) << work.kernels();
+    }
+  }
+  return 0;
+}
+
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream in(text);
@@ -224,7 +241,7 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 int usage() {
-  std::fprintf(stderr, "sinter_bench [--json] [--quick] [--only a,b] [--threads 1,2]\nrows:");
+  std::fprintf(stderr, "sinter_bench [--json] [--quick] [--only a,b] [--threads 1,2] [--explain | --kernels DIRECTORY]\nrows:");
   for (const Row& row : rows()) std::fprintf(stderr, " %s", row.name);
   std::fprintf(stderr, "\n");
   return 2;
@@ -244,6 +261,10 @@ int main(int argc, char** argv) {
       options.json = true;
     else if (arguments[i] == "--quick")
       options.quick = true;
+    else if (arguments[i] == "--explain")
+      options.explain = true;
+    else if (arguments[i] == "--kernels" && more)
+      options.kernels = arguments[++i];
     else if (arguments[i] == "--only" && more)
       options.only = split(arguments[++i]);
     else if (arguments[i] == "--threads" && more) {
@@ -255,6 +276,7 @@ int main(int argc, char** argv) {
   for (const std::string& name : options.only) {
     if (!find_row(name)) return usage();
   }
+  if (options.explain || !options.kernels.empty()) return describe(options);
   if (options.threads.empty()) {
     options.threads = {1};
     if (std::thread::hardware_concurrency() > 1) options.threads.push_back(2);

@@ -54,7 +54,8 @@ Work make_training(const M& model, const Array& x, const Array& y, std::function
               const Array value = train_step<M, loss>(mine, x, y);
               eval(value, mine);
             },
-            [=] { compiled(*training, x, y); }, [=] { return compiled.kernels(*training, x, y); }};
+            [=] { compiled(*training, x, y); }, [=] { return compiled.kernels(*training, x, y); },
+            [compiled] { return compiled.explain(); }};
   if (products) work.products = [=] { products(training->model); };
   return work;
 }
@@ -129,10 +130,12 @@ Work make_decoding(const Array& x, std::int64_t capacity) {
       eval(text->next, text->caches);
     };
   };
-  return {token(decode_token), token(compiled), [=] {
+  return {token(decode_token), token(compiled),
+          [=] {
             Caches caches = begin;
             return compiled.kernels(layers, caches, x);
-          }};
+          },
+          [compiled] { return compiled.explain(); }};
 }
 
 }  // namespace
@@ -157,7 +160,8 @@ Work make_block_fwd(Arrays in) {
   const nn::TransformerEncoderLayer model = with_numbers(block(true));
   const Array x = in[0];
   auto compiled = compile(forward);
-  return {[=] { forward(model, x).eval(); }, [=] { compiled(model, x); }, [=] { return compiled.kernels(model, x); }};
+  return {[=] { forward(model, x).eval(); }, [=] { compiled(model, x); }, [=] { return compiled.kernels(model, x); },
+          [compiled] { return compiled.explain(); }};
 }
 Work make_block_train(Arrays in) { return make_training<nn::TransformerEncoderLayer, block_loss>(block(true), in[0], in[1]); }
 

@@ -18,7 +18,8 @@ void finish(const Arrays& arrays) {
 template <auto f>
 Work make(Arrays in) {
   auto compiled = compile(f);
-  return {[in] { finish(f(in)); }, [in, compiled] { finish(compiled(in)); }, [in, compiled] { return compiled.kernels(in); }};
+  return {[in] { finish(f(in)); }, [in, compiled] { finish(compiled(in)); }, [in, compiled] { return compiled.kernels(in); },
+          [compiled] { return compiled.explain(); }};
 }
 
 Array expneg_add(const Arrays& in) { return exp(-in[0]) + in[1]; }
@@ -60,7 +61,8 @@ Work make_adam(Arrays in) {
             adam(mine, gradient);
             finish(mine);
           },
-          [=] { compiled(*state, gradient); }, [=] { return compiled.kernels(*state, gradient); }};
+          [=] { compiled(*state, gradient); }, [=] { return compiled.kernels(*state, gradient); },
+          [compiled] { return compiled.explain(); }};
 }
 
 Array bcast_t(const Arrays& in) { return (transpose(in[0]) + expand_dims(in[1], 1)) * in[2]; }
@@ -117,7 +119,7 @@ Array tiny(const Array& x) { return exp(-x) + x; }
 Work make_tiny(Arrays in) {
   auto compiled = compile(tiny);
   Array x = in[0];
-  return {[=] { tiny(x).eval(); }, [=] { compiled(x); }, [=] { return compiled.kernels(x); }};
+  return {[=] { tiny(x).eval(); }, [=] { compiled(x); }, [=] { return compiled.kernels(x); }, [compiled] { return compiled.explain(); }};
 }
 
 // A graph of n operations; its first call is what counts.

@@ -14,3 +14,8 @@ install(EXPORT sinterTargets NAMESPACE sinter:: DESTINATION ${package_dir})
 configure_file(cmake/sinterConfig.cmake ${CMAKE_BINARY_DIR}/sinterConfig.cmake COPYONLY)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/sinterConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/sinterConfig.cmake ${CMAKE_BINARY_DIR}/sinterConfigVersion.cmake DESTINATION ${package_dir})
+
+# The same for those who do not use CMake.
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/sinter.pc.in ${CMAKE_BINARY_DIR}/sinter.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/sinter.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
