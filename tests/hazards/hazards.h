@@ -1,8 +1,6 @@
 // Faults that users of array compilers have met, each as the kind that it stands for: over the dtypes, lengths and operations it can touch.
 // Test N of suite `hazard` is line N of that list.
 //
-// Left for later, because what they touch does not exist yet:
-//   39        an injected failure of code generation; hazard_39 breaks a kernel below the public interface instead
 // In part:
 //   13        replay for other sizes without a new trace needs symbolic sizes; the values are tested with {.shapeless = true}
 #pragma once

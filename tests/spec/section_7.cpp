@@ -1,11 +1,4 @@
-// SPEC 7.7 to 7.9, 8 and 9, as far as they concern compile.
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <thread>
-
+// SPEC 7.7 to 7.9 and 8, as far as they concern compile.
 #include "spec/helpers.h"
 
 namespace spec {
@@ -119,101 +112,6 @@ TEST(spec_8, texts_name_the_operation_the_values_and_what_to_do) {
   std::string e = thrown<ShapeError>([&] { f(ones({2})); });
   EXPECT_TRUE(e.starts_with("add: ") && has(e, "; got ")) << e;
   static_assert(std::derived_from<TraceError, Error> && std::derived_from<CaptureError, Error> && !std::derived_from<InternalError, Error>);
-}
-
-TEST(spec_9, a_thousand_inputs_outputs_and_constants) {
-  constexpr int kMany = 1000;
-  std::vector<Array> in, constants;
-  for (int i = 0; i < kMany; ++i) {
-    in.emplace_back(Array({static_cast<float>(i), 0.f}));
-    constants.emplace_back(Array({static_cast<float>(2 * i), 1.f}));
-  }
-  auto f = compile([constants](const std::vector<Array>& v) {
-    std::vector<Array> out;
-    for (int i = 0; i < kMany; ++i) out.push_back(v[static_cast<std::size_t>(i)] + constants[static_cast<std::size_t>(i)]);
-    return out;
-  });
-  for (int k = 0; k < 2; ++k) {
-    std::vector<Array> out = f(in);
-    ASSERT_EQ(out.size(), static_cast<std::size_t>(kMany));
-    for (int i = 0; i < kMany; i += 111) EXPECT_TRUE(same(out[static_cast<std::size_t>(i)], Array({3.f * static_cast<float>(i), 1.f})));
-  }
-}
-
-// Runs f on a thread with a stack of 256 KiB.
-void on_small_stack(void (*f)()) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 256 << 10);
-  pthread_t thread;
-  ASSERT_EQ(pthread_create(
-                &thread, &attributes,
-                [](void* g) -> void* {
-                  reinterpret_cast<void (*)()>(g)();
-                  return nullptr;
-                },
-                reinterpret_cast<void*>(f)),
-            0);
-  pthread_join(thread, nullptr);
-  pthread_attr_destroy(&attributes);
-}
-
-TEST(spec_9, a_chain_of_100000_operations) {
-  on_small_stack([] {
-    auto f = compile([](const Array& x) {
-      Array y = x;
-      for (int i = 0; i < 50000; ++i) y = (y + 1) * 0.5;
-      return y;
-    });
-    EXPECT_TRUE(same(f(zeros({4})), full({4}, 1.0)));
-    EXPECT_EQ(f.stats().traces, 1);
-  });
-}
-
-TEST(spec_9, threads_share_one_compiled) {
-  Array k(2.0);
-  auto f = compile([k](const Array& x, int n) { return x * k + n; });
-  std::atomic<int> wrong{0};
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] {
-      Array s(0.0);
-      auto own = compile([k](Array& s, const Array& x) { s = s + x * k; });
-      for (int i = 0; i < 60; ++i) {
-        int n = (i + t) % 5;
-        if (value(f(Array({3.f}), n)) != 6.f + static_cast<float>(n)) ++wrong;
-        own(s, 1.0);
-        if (value(s) != 2.f * static_cast<float>(i + 1)) ++wrong;
-      }
-    });
-  std::thread clears([&] {
-    while (!stop) {
-      clear_cache();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  });
-  for (std::thread& t : threads) t.join();
-  stop = true;
-  clears.join();
-  EXPECT_EQ(wrong, 0);
-}
-
-TEST(spec_9, a_forked_child_calls_compiled_functions) {
-  auto f = compile([](const Array& x) { return exp(x) + 5; });
-  f(ones({8})).eval();
-  for (int i = 0; i < 3; ++i) {
-    pid_t child = fork();
-    if (child == 0) {
-      alarm(20);
-      bool known = std::abs(f(ones({8})).to_vector<float>()[3] - (std::exp(1.f) + 5)) < 1e-4;
-      bool fresh = f(zeros({3})).to_vector<float>()[2] == 6;
-      _exit(known && fresh ? 0 : 1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  }
 }
 
 }  // namespace
