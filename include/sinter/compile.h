@@ -18,7 +18,7 @@ struct CompileOptions {
   bool fast_math = false;                // give up equality with the regular call, bit for bit, for speed
   Dynamic dynamic = Dynamic::automatic;  // accepted; this version never makes an axis symbolic
   Captures captures = Captures::error;
-  bool check_purity = false;        // accepted; this version does not compare traces
+  bool check_purity = false;        // trace again at every call; throw TraceError if the graph is another one
   std::int64_t max_entries = 1024;  // least recently used entries beyond these are dropped
   std::string name = {};            // in messages; empty: file:line of the compile() call
 };

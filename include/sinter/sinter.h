@@ -7,6 +7,7 @@
 #include "sinter/control_flow.h"
 #include "sinter/custom.h"
 #include "sinter/data.h"
+#include "sinter/debug.h"
 #include "sinter/functions.h"
 #include "sinter/io.h"
 #include "sinter/linalg.h"

@@ -6,14 +6,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iostream>
+#include <set>
+#include <sstream>
 
 #include "base/check.h"
 #include "base/globals.h"
+#include "base/knobs.h"
 #include "engine/generator.h"
 #include "engine/tape.h"
 #include "engine/trace.h"
 #include "engine/tracing.h"
 #include "engine/value.h"
+#include "sinter/functions.h"
 
 namespace sinter::engine {
 
@@ -225,6 +230,16 @@ void run(const detail::Call& call, Frame& f, const Entry& e) {
   if (e.graph) outputs = innermost_tape() ? e.graph->replay(f.inputs) : e.graph->run(f.inputs, e.owned);
   check(outputs.size() == e.computed, "a graph returned another number of outputs");
 
+  std::string lines;
+  for (const auto& [pieces, sources] : e.prints) {
+    std::vector<Array> values;
+    for (const Source& s : sources)
+      values.push_back(s.from == Source::From::input      ? f.inputs[s.at]
+                       : s.from == Source::From::constant ? e.constants[s.at]
+                                                          : outputs[s.at]);
+    lines += printed(pieces, values);
+  }
+
   // Commit: nothing below can fail.
   auto put = [&](Array& to, const Source& s) {
     switch (s.from) {
@@ -250,6 +265,49 @@ void run(const detail::Call& call, Frame& f, const Entry& e) {
   }
   rebuilt.commit();
   if (e.draws) put(generator_state(), e.generator);
+  if (!lines.empty()) std::cout << lines;
+}
+
+// ---- purity -----------------------------------------------------------------------------------------------------------------------
+
+// What is in one text, line by line, and not in the other.
+std::string lines_without(const std::string& text, const std::string& other, char sign) {
+  constexpr int kMost = 5;
+  std::set<std::string> known;
+  std::istringstream those(other), lines(text);
+  for (std::string line; std::getline(those, line);) known.insert(line);
+  std::string out;
+  int count = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (!known.contains(line) && ++count <= kMost) out += str("\n", sign, line);
+  return count > kMost ? str(out, "\n", sign, "  ... ", count - kMost, " more lines") : out;
+}
+
+bool same_sources(const std::vector<Source>& a, const std::vector<Source>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Source& x, const Source& y) { return x.from == y.from && x.at == y.at; });
+}
+bool same_arrays(std::span<const Array> a, std::span<const Array> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Array& x, const Array& y) {
+    return x.get() == y.get() || (x.dtype() == y.dtype() && x.shape() == y.shape() && array_equal(x, y, true).item<bool>());
+  });
+}
+
+// Traces again and compares: {.check_purity = true}.
+void check_purity(const detail::Call& call, Frame& f, std::uint64_t hash, const Entry& entry) {
+  const std::shared_ptr<Entry> now = trace(call, f, hash, false);
+  const std::string before = entry.graph ? entry.graph->traced_text() : "", after = now->graph ? now->graph->traced_text() : "";
+  std::string what;
+  if (before != after)
+    what = "another graph" + lines_without(before, after, '-') + lines_without(after, before, '+');
+  else if (!same_sources(entry.results, now->results) || !same_sources(entry.states, now->states))
+    what = "other results of the same graph";
+  else if (!same_arrays(entry.constants, now->constants) ||
+           (entry.graph && !same_arrays(entry.graph->constants(), now->graph->constants())))
+    what = "other constants in the same graph";
+  if (!what.empty())
+    throw TraceError(str("compile: compiled function '", name_at(call.callee.name), "' is not pure: tracing it again gave ", what,
+                         "; got it under check_purity; pass what changes as an argument or keep it as state"));
 }
 
 }  // namespace
@@ -270,7 +328,10 @@ void run_compiled(const Call& call) {
   engine::read(call, f);
   std::uint64_t hash = engine::hash_bytes(f.key);
   std::shared_ptr<Entry> entry = call.callee.program->find(f.key, hash, f.inputs, true);
-  if (!entry) entry = engine::trace(call, f, hash);
+  if (!entry)
+    entry = engine::trace(call, f, hash, true);
+  else if (call.callee.program->options.check_purity || base::knobs().check_pure) [[unlikely]]
+    engine::check_purity(call, f, hash, *entry);
   engine::run(call, f, *entry);
 }
 
@@ -284,7 +345,7 @@ std::string inspect_compiled(const Call& call, Inspect what) {
   engine::read(call, f);
   std::uint64_t hash = engine::hash_bytes(f.key);
   std::shared_ptr<Entry> entry = call.callee.program->find(f.key, hash, f.inputs, false);
-  if (!entry) entry = engine::trace(call, f, hash);
+  if (!entry) entry = engine::trace(call, f, hash, true);
   if (!entry->graph) return "nothing is computed: every output is an input or a constant\n";
   if (entry->draws) f.inputs.push_back(engine::generator_state());
   return what == Inspect::graph ? entry->graph->graph_text() : entry->graph->kernel_text(f.inputs);

@@ -12,6 +12,7 @@
 
 #include "base/fork_mutex.h"
 #include "engine/compiled_graph.h"
+#include "engine/debug_print.h"
 #include "sinter/compile.h"
 
 namespace sinter::engine {
@@ -101,6 +102,7 @@ struct Entry {
   std::vector<State> state_slots;
   bool draws = false;  // the generator is the last input
   Source generator;
+  std::vector<std::pair<Pieces, std::vector<Source>>> prints;
   std::vector<Array> constants;
   std::vector<std::pair<std::size_t, Array>> guards;  // this input must be this array
   std::vector<int> owned;                             // see CompiledGraph::run
@@ -168,9 +170,9 @@ namespace sinter::engine {
 
 using detail::Program;
 
-/// Runs the function of a call that found no entry on placeholders; the program keeps the entry. Leaves arguments, states and the generator
-/// as they were.
-std::shared_ptr<Entry> trace(const detail::Call& call, Frame& frame, std::uint64_t hash);
+/// Runs the function of a call on placeholders; the program keeps the entry if it shall. Leaves arguments, states and the generator as
+/// they were.
+std::shared_ptr<Entry> trace(const detail::Call& call, Frame& frame, std::uint64_t hash, bool keep);
 
 /// How the call that `frame` holds differs from `entry`.
 std::vector<Difference> differences(const Frame& frame, const Entry& entry);

@@ -146,6 +146,8 @@ class Compiled final : public CompiledGraph {
     std::lock_guard guard(lock_);
     return cost_;
   }
+  std::string traced_text() const override { return graph::print(captured_); }
+  std::span<const Array> constants() const override { return constants_; }
   std::string graph_text() const override { return graph::print(prepared_.graph); }
   std::string kernel_text(std::span<const Array> inputs) override {
     evaluate(inputs, "kernels");

@@ -29,6 +29,8 @@ class CompiledGraph {
   /// The same as lazy values, operation by operation, for a transform to see. Inputs may be placeholders.
   virtual std::vector<Array> replay(std::span<const Array> inputs) const = 0;
   virtual KernelCost cost() const = 0;                                 // of all plans so far
+  virtual std::string traced_text() const = 0;                         // the graph before passes
+  virtual std::span<const Array> constants() const = 0;                // too large to be nodes
   virtual std::string graph_text() const = 0;                          // optimised
   virtual std::string kernel_text(std::span<const Array> inputs) = 0;  // of the plan for these inputs
   virtual std::string explain() const = 0;                             // kernels; what was fused, and what not and why

@@ -136,9 +136,9 @@ void throw_no_data(const Array& a, const char* what) {
   if (const OpenTape* t = OpenTape::find(v.tape); t && !t->has_data)
     throw TraceError(str(what, ": the value is not known inside ", t->what, ", which runs its function without data; got an array made by ",
                          maker(v), ", ", describe(a), "; use where, cond or while_loop, or return it"));
-  throw TraceError(str(what, ": the value is not known while compiled function '", traced_by(v), "' is traced; got a placeholder made by ",
-                       maker(v), ", ", describe(a),
-                       "; return it, keep it in a state, or call disable_compile() to run the function as it is"));
+  throw TraceError(str(
+      what, ": the value is not known while compiled function '", traced_by(v), "' is traced; got a placeholder made by ", maker(v), ", ",
+      describe(a), "; return it, show it by debug_print(), keep it in a state, or call disable_compile() to run the function as it is"));
 }
 
 Array placeholder(const Array& like, std::size_t slot, std::uint64_t trace) {

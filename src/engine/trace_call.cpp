@@ -149,15 +149,17 @@ void find_owned(const Frame& f, Entry& e) {
   for (const Source& s : e.results) shown(s);
   for (const Source& s : e.states) shown(s);
   if (e.draws) shown(e.generator);
+  for (const auto& print : e.prints)
+    for (const Source& s : print.second) shown(s);
 }
 
 }  // namespace
 
-std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t hash) {
+std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t hash, bool keep) {
   Program& program = *call.callee.program;
   auto start = std::chrono::steady_clock::now();
   std::string name = name_at(call.callee.name);
-  if (std::shared_ptr<Entry> newest = program.newest())
+  if (std::shared_ptr<Entry> newest = keep ? program.newest() : nullptr)
     program.note_trace(name, differences(f, *newest), false);
   else
     program.note_trace(name, {}, true);
@@ -206,6 +208,10 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
       state.end = entry->states.size();
     }
     entry->generator = gather.source(generator_state(), "random");
+    for (auto& [pieces, values] : t.prints) {
+      auto& print = entry->prints.emplace_back(std::move(pieces), std::vector<Source>());
+      for (const Array& a : values) print.second.push_back(gather.source(a, "debug_print"));
+    }
   }
   entry->draws = !(entry->generator.from == Source::From::input && entry->generator.at == f.inputs.size());
   if (!entry->draws) placeholders.pop_back();
@@ -233,7 +239,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
     if (innermost_tape()) t.keep = false;
   }
   program.note_time(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-  if (t.keep) program.insert(entry);
+  if (t.keep && keep) program.insert(entry);
   return entry;
 }
 

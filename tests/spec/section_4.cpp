@@ -337,6 +337,156 @@ TEST(spec_4_4, an_input_that_is_also_captured_is_the_input) {
 
 // ---- inlining -------------------------------------------------------------------------------------------------------------------------
 
+TEST(spec_4_5, impure_functions_are_found) {
+  int calls = 0;
+  struct Impure {
+    const char* what;
+    std::function<Array(const Array&)> f;
+    const char* part;  // of the message
+  };
+  const Array extra = full({40}, 2.0);
+  const Impure all[] = {
+      {"a number that changes", [&](const Array& x) { return x + static_cast<double>(++calls); }, "another graph\n-"},
+      {"a branch that changes", [&](const Array& x) { return ++calls % 2 ? exp(x) : sin(x); }, "+  %1 = "},
+      {"a result that changes", [&](const Array& x) { return ++calls % 2 ? x : x + 0.0f; }, "another graph"},
+      {"an operation more", [&](const Array& x) { return ++calls % 2 ? exp(x) : exp(exp(x)); }, "another graph"},
+      {"a large constant that changes", [&](const Array& x) { return x + linspace(0.0, ++calls, 40); }, "other constants"},
+      {"a constant result that changes", [&](const Array&) { return full({2}, ++calls); }, "other constants"},
+      {"pure", [&](const Array& x) { return exp(x) * 2 + extra; }, nullptr},
+      {"pure with random numbers", [&](const Array& x) { return x + random::uniform(0.0, 1.0, {40}); }, nullptr},
+  };
+  for (const Impure& i : all) {
+    calls = 0;
+    auto f = compile(i.f, {.captures = Captures::constant, .check_purity = true, .name = "f"});
+    const Array x = linspace(0.0, 1.0, 40);
+    random::seed(4);
+    const Array first = f(x), again = i.part ? Array() : f(x);
+    if (!i.part) {
+      random::seed(4);
+      EXPECT_TRUE(same(first, i.f(x))) << i.what;
+      EXPECT_TRUE(same(again, i.f(x))) << i.what;
+      EXPECT_EQ(f.stats().traces, 2);
+      EXPECT_EQ(f.stats().entries, 1);
+      continue;
+    }
+    const std::string e = thrown<TraceError>([&] { f(x); });
+    EXPECT_TRUE(e.starts_with("compile: compiled function 'f' is not pure: tracing it again gave ")) << i.what << ": " << e;
+    EXPECT_TRUE(has(e, i.part)) << i.what << ": " << e;
+  }
+}
+
+TEST(spec_4_5, the_state_of_an_impure_function_stays) {
+  int calls = 0;
+  auto f = compile([&](Array& s) { s = s + static_cast<double>(++calls); }, {.check_purity = true});
+  Array s(1.0);
+  f(s);
+  EXPECT_EQ(s.item<double>(), 2);
+  const Array before = s;
+  EXPECT_THROW(f(s), TraceError);
+  EXPECT_EQ(s.get(), before.get());
+  auto unchecked = compile([&](Array& s) { s = s + static_cast<double>(++calls); });
+  unchecked(s), unchecked(s);
+}
+
+std::string output_of(const std::function<void()>& f) {
+  testing::internal::CaptureStdout();
+  f();
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(spec_4_8, debug_print_shows_the_values_of_each_call) {
+  const auto step = [](Array& total, const Array& x, int n) {
+    debug_print("begin {} of {}", n, x);
+    const Array y = x * 2;
+    debug_print("y = {}, sum {{{}}}", y, sum(y));
+    total = total + sum(y);
+    debug_print("total {}", total);
+    debug_print("end");
+    return y;
+  };
+  const auto expected = [](int n, const char* x, const char* y, int sum, int total) {
+    std::ostringstream out;
+    out << "begin array(" << n << ", dtype=int32) of " << x << "\ny = " << y << ", sum {array(" << sum << ", dtype=float32)}\ntotal array("
+        << total << ", dtype=float32)\nend\n";
+    return out.str();
+  };
+  auto f = compile(step);
+  Array total(0.0f);
+  const Array a({1.0f, 2.0f}), b({3.0f, 4.0f});
+  const char *ta = "array([1, 2], dtype=float32)", *tb = "array([3, 4], dtype=float32)", *ya = "array([2, 4], dtype=float32)",
+             *yb = "array([6, 8], dtype=float32)";
+  EXPECT_EQ(output_of([&] { f(total, a, 1); }), expected(1, ta, ya, 6, 6)) << "the first call prints once";
+  EXPECT_EQ(output_of([&] { f(total, b, 1); }), expected(1, tb, yb, 14, 20));
+  EXPECT_EQ(output_of([&] { f(total, a, 1); }), expected(1, ta, ya, 6, 26)) << "a hit";
+  EXPECT_EQ(f.stats().traces, 1);
+  disable_compile();
+  EXPECT_EQ(output_of([&] { f(total, b, 1); }), expected(1, tb, yb, 14, 40));
+  enable_compile();
+  EXPECT_EQ(output_of([&] { step(total, a, 7); }), expected(7, ta, ya, 6, 46)) << "a regular call";
+}
+
+TEST(spec_4_8, debug_print_in_other_places) {
+  auto inner = compile([](const Array& x) {
+    debug_print("inner {}", x);
+    return x + 1;
+  });
+  auto outer = compile([inner](const Array& x) { return inner(inner(x)); });
+  EXPECT_EQ(output_of([&] { outer(1.0f); }), "inner array(1, dtype=float32)\ninner array(2, dtype=float32)\n");
+  // What is printed is computed, and changes nothing.
+  auto unused = compile([](const Array& x) {
+    debug_print("{}", exp(x));
+    return x * 2;
+  });
+  EXPECT_EQ(output_of([&] { EXPECT_EQ(unused(0.0f).item<float>(), 0); }), "array(1, dtype=float32)\n");
+  // An argument that is printed is not overwritten.
+  auto update = compile([](Array x) {
+    Array y = x + 1;
+    debug_print("{}", sum(x));
+    debug_print("{}", slice(x, {0}, {2}));
+    return y;
+  });
+  EXPECT_EQ(output_of([&] { update(ones({1000}) * 3); }), "array(3000, dtype=float32)\narray([3, 3], dtype=float32)\n");
+  // Under a gradient, compiled or not.
+  const auto loss = [](const Array& x) {
+    const Array y = x * x;
+    debug_print("y {}", y);
+    return y;
+  };
+  const std::string once = "y array(9, dtype=float32)\n";
+  EXPECT_EQ(output_of([&] { EXPECT_EQ(grad(loss)(Array(3.0f)).item<float>(), 6); }), once);
+  auto gradient = compile([loss](const Array& x) { return grad(loss)(x); });
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(output_of([&] { EXPECT_EQ(gradient(Array(3.0f)).item<float>(), 6); }), once);
+  EXPECT_EQ(output_of([&] { EXPECT_EQ(grad(compile(loss))(Array(3.0f)).item<float>(), 6); }), once);
+  // A call that throws prints nothing.
+  auto thrower = compile([](const Array& x) -> Array {
+    debug_print("{}", x);
+    throw Error("no");
+  });
+  EXPECT_EQ(output_of([&] { EXPECT_THROW(thrower(1.0f), Error); }), "");
+}
+
+TEST(spec_4_8, debug_print_refuses) {
+  EXPECT_EQ(thrown<Error>([] { debug_print("{} {}", 1); }),
+            "debug_print: the format has another number of {} than there are values; got \"{} {}\" and 1; write one {} for each");
+  EXPECT_THROW(debug_print("none", 1), Error);
+  EXPECT_THROW(debug_print("{}", Array()), Error);
+  const auto prints = [](const Array& x) {
+    debug_print("x {}", x);
+    return x + 1;
+  };
+  const Array x = ones({3});
+  EXPECT_TRUE(has(thrown<TraceError>([&] { vmap(prints)(x); }), "debug_print: inside vmap"));
+  EXPECT_TRUE(
+      has(thrown<TraceError>([&] { cond(sum(x) > 1, [&] { return prints(x); }, [&] { return x; }); }), "debug_print: inside vmap, or in"));
+  Array kept;
+  auto keeper = compile([&](const Array& x) {
+    kept = x + 1;
+    return x;
+  });
+  keeper(x);
+  EXPECT_THROW(debug_print("{}", kept), TraceError);
+}
+
 TEST(spec_4_6, compiled_functions_are_inlined) {
   auto inner = compile([](const Array& x, const Array& y) { return exp(-x) + y; });
   auto outer = compile([&inner](const Array& a) { return inner(a, a) * 2; });
