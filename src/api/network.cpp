@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "api/common.h"
+#include "engine/blocks.h"
 
 namespace sinter {
 namespace {
@@ -93,6 +94,72 @@ Array rope(const Array& operand, int dims, bool traditional, double base, double
 
 namespace {
 
+// Up to so many queries a product reads keys and values once, and nothing is gained by blocks.
+constexpr std::int64_t kFewQueries = 4;
+// Rows of a block: scores that stay in a second-level cache (256 KiB of float32); but as many as products like, and with a causal mask a
+// part of them, since a block skips the keys that none of its rows sees.
+constexpr std::int64_t kBlockScores = 65536, kLeastRows = 32, kCausalBlocks = 4;
+
+struct Attention {
+  double scale;
+  Dtype dtype;
+  bool masked, causal;
+  std::int64_t n, m;  // queries, keys
+};
+
+// Queries, keys and values; then the mask and, where it is causal, the last key that each query sees and the number of each key.
+Array attend_rows(const Attention& a, std::span<const Array> in) {
+  const Array &q = in[0], &k = in[1], &v = in[2];
+  const Dim rows = q.shape(-2), keys = k.shape(-2);
+  // Queries that share keys are rows of one product: no key is repeated.
+  Shape apart = q.shape(), together = apart;
+  if (together.size() > 2) {
+    together[together.size() - 2] = together[together.size() - 3] * rows;
+    together[together.size() - 3] = 1;
+  }
+  const Array products = matmul(reshape(q, together), swapaxes(k, -1, -2));
+  apart[apart.size() - 1] = together[together.size() - 1] = keys;
+  Array scores = reshape(engine::cast(products, api::computing(a.dtype)), apart) * a.scale;
+  const double never = finfo(scores.dtype()).min;
+  if (a.masked) {
+    Array mask = in[3];
+    if (mask.shape(-1) != 1 && keys < a.m) {
+      const std::vector<std::int64_t> begin(static_cast<std::size_t>(mask.ndim()), 0);
+      Shape end = mask.shape();
+      end[end.size() - 1] = keys;
+      mask = slice(mask, Shape(begin), end);
+    }
+    scores = mask.dtype() == bool_ ? where(mask, scores, never) : scores + engine::cast(mask, scores.dtype());
+  }
+  if (a.causal) scores = where(in[in.size() - 1] <= expand_dims(in[in.size() - 2], -1), scores, never);
+  apart[apart.size() - 1] = v.shape(-1);
+  return reshape(matmul(reshape(engine::cast(softmax(scores, -1), a.dtype), together), v), apart);
+}
+
+// The definition where there are many queries: in regular calls, too.
+Array attend_by_blocks(const Attention& a, std::span<const Array> operands) {
+  std::int64_t rows = std::max(kBlockScores / a.m, kLeastRows);
+  if (a.causal) rows = std::min(rows, std::max((a.n + kCausalBlocks - 1) / kCausalBlocks, kLeastRows));
+  std::vector<engine::Block> list;
+  // The last first: it reads all keys.
+  for (std::int64_t end = a.n; end > 0;) {
+    const std::int64_t start = (end - 1) / rows * rows, size = end - start;
+    // Where a row sees no key at all, it weighs all of them.
+    const std::int64_t keys = a.causal && start + a.m - a.n >= 0 ? end + a.m - a.n : a.m;
+    engine::Block b{{{start, size}, {0, keys}, {0, keys}}};
+    if (a.masked) b.windows.push_back(operands[3].shape(-2) == 1 ? engine::Block::Window{0, 1} : engine::Block::Window{start, size});
+    if (a.causal) b.windows.insert(b.windows.end(), {{start, size}, {0, keys}});
+    b.windows.push_back({start, size});
+    const bool same = !list.empty() && list.back().windows[0].size == size && list.back().windows[1].size == keys;
+    b.body = list.empty() ? 0 : list.back().body + !same;
+    list.push_back(std::move(b));
+    end = start;
+  }
+  return engine::blocks("scaled_dot_product_attention", 3, operands, list, [&](std::span<const Array> in) {
+    return detail::Leaves{attend_rows(a, in)};
+  })[0];
+}
+
 Array attend(const Array& queries, const Array& keys, const Array& values, double scale, bool causal, const std::optional<Array>& mask) {
   constexpr const char* what = "scaled_dot_product_attention";
   for (const Array* a : {&queries, &keys, &values}) {
@@ -109,25 +176,33 @@ Array attend(const Array& queries, const Array& keys, const Array& values, doubl
                          "multiple of theirs"));
   }
   const Dtype t = promote_types(promote_types(queries.dtype(), keys.dtype()), values.dtype());
-
-  // All queries of a group in one product: no key is repeated.
-  const Array grouped = reshape(engine::cast(queries, t) * scale, {batch, groups, heads / groups * n, d});
-  const Array products = matmul(grouped, swapaxes(engine::cast(keys, t), -1, -2));
-  Array scores = reshape(engine::cast(products, api::computing(t)), {batch, heads, n, m});
-  const double never = finfo(scores.dtype()).min;
+  const Shape scores{batch, heads, n, m};
   if (mask) {
-    const Shape shapes[] = {api::shape_of(*mask, what), scores.shape()};
-    if (!(api::broadcast_shapes(what, shapes) == scores.shape())) {
-      throw ShapeError(str(what, ": the mask does not broadcast to the scores; got ", mask->shape(), " for ", scores.shape(),
+    const Shape shapes[] = {api::shape_of(*mask, what), scores};
+    if (!(api::broadcast_shapes(what, shapes) == scores)) {
+      throw ShapeError(str(what, ": the mask does not broadcast to the scores; got ", mask->shape(), " for ", scores,
                            "; make its axes equal or 1"));
     }
     if (mask->dtype() != bool_ && !is_floating(mask->dtype()))
       throw DtypeError(str(what, ": the mask is neither bool nor floating; got ", mask->dtype(), "; convert with astype first"));
-    scores = mask->dtype() == bool_ ? where(*mask, scores, never) : scores + engine::cast(*mask, scores.dtype());
   }
-  if (causal) scores = where(arange(m) <= expand_dims(arange(m - n, m), 1), scores, never);
-  const Array weights = engine::cast(softmax(scores, -1), t);
-  return reshape(matmul(reshape(weights, {batch, groups, heads / groups * n, m}), engine::cast(values, t)), {batch, heads, n, v[3]});
+  const Attention a{scale, t, mask.has_value(), causal, n, m};
+  auto in_grid = [&](const Array& x, Dim shared, Dim rows) {
+    return reshape(engine::cast(x, t), {batch, groups, shared, rows, x.shape().back()});
+  };
+  std::vector<Array> operands{in_grid(queries, heads / groups, n), in_grid(keys, 1, m), in_grid(values, 1, m)};
+  if (mask) {
+    Shape s = mask->shape();
+    while (s.size() < 4) s.insert(0, 1);
+    const bool every = s[1] == 1;
+    operands.push_back(reshape(*mask, {s[0], every ? Dim(1) : groups, every ? Dim(1) : heads / groups, s[2], s[3]}));
+  }
+  if (causal) {
+    operands.push_back(reshape(arange(a.m - a.n, a.m, 1, Dtype::int32), {1, 1, 1, n}));
+    operands.push_back(reshape(arange(0, a.m, 1, Dtype::int32), {1, 1, 1, m}));
+  }
+  const bool few = n <= kFewQueries || api::is_empty(scores) || api::is_empty(q) || api::is_empty(v);
+  return reshape(few ? attend_rows(a, operands) : attend_by_blocks(a, operands), {batch, heads, n, v[3]});
 }
 
 }  // namespace

@@ -33,5 +33,7 @@ std::uint64_t streams_of(const Launch& l, const Memory& memory);
 
 /// Runs a branch or a loop; its results' memory becomes the plan's, but for stacked results, which have theirs. May throw OutOfMemory.
 void run_region(const Region& r, Memory& memory, bool interpreted);
+/// Runs blocks; their results' memory is there. May throw OutOfMemory before it writes.
+void run_blocks(const Region& r, const Memory& memory, bool interpreted);
 
 }  // namespace sinter::engine

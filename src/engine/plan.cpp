@@ -9,8 +9,8 @@
 
 namespace sinter::engine {
 
-Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math) {
-  Planner(*this, prepared, inputs, fast_math).run();
+Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math, bool alone) {
+  Planner(*this, prepared, inputs, fast_math, alone).run();
 }
 
 std::uint64_t streams_of(const Launch& l, const Memory& memory) {
@@ -27,8 +27,9 @@ namespace {
 constexpr std::size_t kWordsOnStack = 128;
 constexpr std::int64_t kRuns = 64;  // into which a launch that goes backward is cut
 
-void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint64_t> constants, bool interpreted) {
-  if (l.tasks == 0) return;
+// `at`: the address of a slot.
+template <class At>
+void run_launch(const Launch& l, std::span<const std::uint64_t> constants, bool interpreted, std::uint64_t streams, At at) {
   std::uint64_t on_stack[kWordsOnStack];
   std::vector<std::uint64_t> on_heap;
   std::uint64_t* words = on_stack;
@@ -37,11 +38,10 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
     words = on_heap.data();
   }
   std::copy(l.words.begin(), l.words.end(), words);
-  for (std::size_t i = 0; i < l.buffers.size(); ++i) words[i] = reinterpret_cast<std::uint64_t>(memory.at(l.buffers[i]));
+  for (std::size_t i = 0; i < l.buffers.size(); ++i) words[i] = reinterpret_cast<std::uint64_t>(at(l.buffers[i]));
   std::size_t first = l.words.size() - l.scalars.size();
   for (std::size_t i = 0; i < l.scalars.size(); ++i) words[first + i] = constants[l.scalars[i]];
   if (interpreted) return l.kernel->interpret(0, l.tasks, words);
-  const std::uint64_t streams = l.large == 0 ? 0 : streams_of(l, memory);
   runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) {
     if (!l.backward) return l.kernel->run(begin, end, words, streams);
     const std::int64_t run = std::max(l.grain, l.tasks / kRuns);
@@ -49,9 +49,10 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
   });
 }
 
-void run_call(const Call& c, const Memory& memory) {
+template <class At>
+void run_call(const Call& c, At at) {
   void* places[Call::kMostBuffers];
-  for (std::size_t i = 0; i < c.buffers.size(); ++i) places[i] = memory.at(c.buffers[i]);
+  for (std::size_t i = 0; i < c.buffers.size(); ++i) places[i] = at(c.buffers[i]);
   c.routine->run({places, c.buffers.size()});
 }
 
@@ -98,17 +99,51 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
     }
   }
   // All memory is held. What fails below is a region, and no memory of an input is written before the last of them.
+  const auto at = [&](const Slot& s) { return memory.at(s); };
   for (const Step& step : steps_) {
-    if (const Launch* l = std::get_if<Launch>(&step))
-      run_launch(*l, memory, constants, interpreted);
-    else if (const Call* c = std::get_if<Call>(&step))
-      run_call(*c, memory);
-    else
+    if (const Launch* l = std::get_if<Launch>(&step)) {
+      if (l->tasks > 0) run_launch(*l, constants, interpreted, l->large == 0 ? 0 : streams_of(*l, memory), at);
+    } else if (const Call* c = std::get_if<Call>(&step)) {
+      run_call(*c, at);
+    } else {
       run_region(std::get<Region>(step), memory, interpreted);
+    }
   }
   for (std::size_t i = 0; i < results.size(); ++i)  // the buffers of regions exist now
     if (!outputs_[i].is_input && !outputs_[i].slot.is_input) results[i].get()->buffer = memory.buffers[outputs_[i].slot.number];
   return results;
+}
+
+namespace {
+constexpr std::int64_t kAlignment = 64;
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+}  // namespace
+
+std::int64_t Plan::scratch_bytes() const {
+  std::int64_t bytes = 0;
+  for (const PlannedBuffer& b : buffers_)
+    if (!b.is_output && !b.fixed) bytes += aligned(b.bytes);
+  return bytes;
+}
+
+void Plan::run_part(std::span<char* const> inputs, std::span<char* const> outputs, char* scratch, bool interpreted) const {
+  std::vector<char*> buffers(buffers_.size());
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const PlannedBuffer& b = buffers_[i];
+    if (b.fixed) buffers[i] = static_cast<char*>(b.fixed.data());
+    if (b.fixed || b.is_output) continue;
+    buffers[i] = scratch;
+    scratch += aligned(b.bytes);
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) buffers[outputs_[i].slot.number] = outputs[i];
+  const auto at = [&](const Slot& s) { return (s.is_input ? inputs : std::span<char* const>(buffers))[s.number] + s.offset; };
+  for (const Step& step : steps_) {
+    if (const Launch* l = std::get_if<Launch>(&step)) {
+      if (l->tasks > 0) run_launch(*l, constants_, interpreted, 0, at);
+    } else {
+      run_call(std::get<Call>(step), at);
+    }
+  }
 }
 
 std::string Plan::text() const {

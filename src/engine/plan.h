@@ -40,7 +40,7 @@ struct Call {
   std::vector<Slot> buffers;
 };
 class Plan;
-/// A branch or a loop (graph/bodies.h). Operands are row-major.
+/// A branch, a loop or blocks (graph/bodies.h). Operands are row-major.
 struct Region {
   graph::Node node;
   std::vector<std::shared_ptr<const Plan>> bodies;
@@ -75,12 +75,18 @@ struct Output {
 class Plan {
  public:
   /// Plans the graph for inputs of these layouts (offset 0). Generates the kernels that the store lacks.
-  Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math);
+  /// `alone`: it will run on one thread, by run_part.
+  Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math, bool alone = false);
 
   /// `inputs` are ready. `constants` replaces the graph's Constant nodes of one element, in node order; empty: as in the graph.
   /// `owned`: see CompiledGraph::run. `interpreted`: through kernel::interpret, the oracle for the code generator.
   std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
                          bool interpreted = false) const;
+
+  /// On memory of the caller's: inputs and outputs row-major, outputs apart from all else, scratch of so many bytes (64-byte aligned).
+  /// Within parallel_for_libraries. The plan is `alone` and has no regions.
+  void run_part(std::span<char* const> inputs, std::span<char* const> outputs, char* scratch, bool interpreted) const;
+  std::int64_t scratch_bytes() const;
 
   const KernelCost& cost() const { return cost_; }
   std::string text() const;  // steps and kernels

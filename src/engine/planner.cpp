@@ -79,7 +79,8 @@ void Planner::place_nodes() {
     } else if (n.op == Op::Get) {
       std::uint32_t s = own_storage(id, group_item[n.in[0]]);
       const Node& region = g_[n.in[0]];
-      storages_[s].late = region.op != Op::Scan || n.attrs[0] < region.attrs[1];  // all but what a scan stacks
+      // All but what a scan stacks and what blocks write.
+      storages_[s].late = region.op != Op::Blocks && (region.op != Op::Scan || n.attrs[0] < region.attrs[1]);
     } else if (n.op == Op::Barrier) {
       places_[id] = places_[n.in[0]];
     } else if (ops::info(n.op).kind == OpKind::View) {

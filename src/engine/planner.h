@@ -13,8 +13,14 @@ inline bool is_scalar_constant(const graph::Node& n) { return n.op == ops::Op::C
 
 class Planner {
  public:
-  Planner(Plan& plan, const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math)
-      : plan_(plan), prepared_(prepared), g_(prepared.graph), partition_(prepared.partition), inputs_(inputs), fast_math_(fast_math) {}
+  Planner(Plan& plan, const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math, bool alone)
+      : plan_(plan),
+        prepared_(prepared),
+        g_(prepared.graph),
+        partition_(prepared.partition),
+        inputs_(inputs),
+        fast_math_(fast_math),
+        alone_(alone) {}
   void run();
 
  private:
@@ -79,7 +85,7 @@ class Planner {
   const graph::Graph& g_;
   const graph::Partition& partition_;
   std::span<const graph::Layout> inputs_;
-  bool fast_math_;
+  bool fast_math_, alone_;
   std::vector<std::optional<Place>> places_;
   std::vector<Storage> storages_;
   std::vector<Item> items_;

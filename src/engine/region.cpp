@@ -100,6 +100,9 @@ class Runner {
 
 }  // namespace
 
-void run_region(const Region& r, Memory& memory, bool interpreted) { Runner(r, memory, interpreted).run(); }
+void run_region(const Region& r, Memory& memory, bool interpreted) {
+  if (r.node.op == Op::Blocks) return run_blocks(r, memory, interpreted);
+  Runner(r, memory, interpreted).run();
+}
 
 }  // namespace sinter::engine

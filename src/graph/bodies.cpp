@@ -1,5 +1,7 @@
 #include "graph/bodies.h"
 
+#include <algorithm>
+
 namespace sinter::graph {
 namespace {
 
@@ -43,6 +45,16 @@ Signature signature(const Graph& g, const Node& n, std::size_t body) {
       append(s.outputs, std::span(outputs).subspan(p.carries));
       return s;
     }
+    case Op::Blocks: {
+      const BlocksParts p(n);
+      std::size_t block = 0;
+      while (block + 1 < p.blocks && p.body(block) != body) ++block;
+      Signature s;
+      for (std::size_t i = 0; i < p.operands; ++i) s.inputs.push_back(window_type(in[i], p.grid, p.operand(block, i).size));
+      s.outputs = output_types(*n.bodies[body]);
+      for (std::size_t i = 0; i < p.results; ++i) s.outputs[i].shape[0] = p.result(block, i).size;
+      return s;
+    }
     case Op::CustomVjp: {
       const std::size_t outputs = count_attribute(n, 0), residuals = count_attribute(n, 1), arguments = count_attribute(n, 2);
       Signature s;
@@ -78,7 +90,91 @@ Signature batched_signature(const Graph& g, const Node& n, std::int64_t size) {
   return s;
 }
 
+// The rules of bodies.h for the windows of a blocks node.
+void verify_blocks(const Graph& g, const Node& n, FunctionRef<void(bool, const char*)> require) {
+  require(n.attrs.size() > 2 && !n.bodies.empty() && !n.in.empty(), "there is no block");
+  const BlocksParts p(n);
+  require(p.blocks > 0 && n.attrs.size() == 2 + p.blocks * (1 + 2 * (p.operands + p.results)), "the number of windows is wrong");
+  const Shape grid = grid_of(g, n);
+  for (const Type& t : types_of(g, n.in)) {
+    require(t.shape.size() > p.grid, "an operand has no axis for windows");
+    for (std::size_t d = 0; d < p.grid; ++d) require(t.shape[d] == 1 || t.shape[d] == grid[d], "an operand does not fit the grid");
+  }
+  const std::vector<Type> results = result_types(g, n);
+  for (std::size_t b = 0; b < p.blocks; ++b) {
+    require(p.body(b) < n.bodies.size(), "there is no such body");
+    require(inputs_of(*n.bodies[p.body(b)]).size() == p.operands, "a body does not take every operand");
+    std::size_t like = 0;
+    while (p.body(like) != p.body(b)) ++like;
+    for (std::size_t i = 0; i < p.operands; ++i) {
+      const auto [start, size] = p.operand(b, i);
+      require(start >= 0 && size >= 0 && start + size <= g[n.in[i]].type.shape[p.grid], "a window is not within its operand");
+      require(size == p.operand(like, i).size, "blocks of one body have other windows");
+    }
+    for (std::size_t i = 0; i < p.results; ++i) {
+      const auto [start, size] = p.result(b, i);
+      require(start >= 0 && size >= 0 && start + size <= results[i].shape[p.grid], "a window is not within its result");
+      require(size == p.result(like, i).size, "blocks of one body have other windows");
+    }
+  }
+  for (std::size_t i = 0; i < p.operands; ++i) {
+    const std::int64_t extent = g[n.in[i]].type.shape[p.grid];
+    require(p.operand(0, i).size == extent || p.is_parted(i, extent), "an operand is neither cut into parts nor read whole first");
+  }
+  for (std::size_t i = p.results - p.sums; i < p.results; ++i) {
+    const Dtype t = results[i].dtype;
+    require(t == Dtype::float32 || t == Dtype::float64 || t == Dtype::complex64, "a sum has a dtype that is not added up");
+    require(p.result(0, i).start == 0, "the first window of a sum is not whole");
+  }
+}
+
+// Whether windows, in any order, cover [0, extent), each element once.
+bool covers(std::vector<BlocksParts::Window> windows, std::int64_t extent) {
+  std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+  std::int64_t at = 0;
+  for (const auto& [start, size] : windows) {
+    if (start != at) return false;
+    at += size;
+  }
+  return at == extent;
+}
+
 }  // namespace
+
+bool BlocksParts::is_parted(std::size_t i, std::int64_t extent) const {
+  std::vector<Window> windows;
+  for (std::size_t b = 0; b < blocks; ++b) windows.push_back(operand(b, i));
+  return covers(std::move(windows), extent);
+}
+
+Shape grid_of(const Graph& g, const Node& n) {
+  Shape grid;
+  for (std::size_t d = 0; d < count_attribute(n, 0); ++d) {
+    std::int64_t size = 1;
+    for (Id in : n.in)
+      if (const std::int64_t own = g[in].type.shape[d]; own != 1) size = own;
+    grid.push_back(size);
+  }
+  return grid;
+}
+
+std::int64_t grid_offset(const Shape& grid, const Shape& shape, std::int64_t point) {
+  std::int64_t stride = 1, offset = 0;
+  for (std::size_t d = grid.size(); d < shape.size(); ++d) stride *= shape[d];
+  for (std::size_t d = grid.size(); d-- > 0;) {
+    if (shape[d] != 1) offset += point % grid[d] * stride;
+    stride *= shape[d];
+    point /= grid[d];
+  }
+  return offset;
+}
+
+Type window_type(const Type& whole, std::size_t grid, std::int64_t size) {
+  Type t = whole;
+  for (std::size_t d = 0; d < grid; ++d) t.shape.erase(0);
+  t.shape[0] = size;
+  return t;
+}
 
 Type element_of(const Type& t) {
   Type e = t;
@@ -95,6 +191,16 @@ std::vector<Type> result_types(const Graph& g, const Node& n) {
   if (ops::info(n.op).kind == ops::OpKind::Custom) return types_of(g, std::span(n.in).first(count_attribute(n, 0)));
   if (n.op == Op::While) return output_types(*n.bodies[1]);
   std::vector<Type> types = output_types(*n.bodies[0]);
+  if (n.op == Op::Blocks) {
+    const BlocksParts p(n);
+    const Shape grid = grid_of(g, n);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      std::int64_t extent = 0;
+      for (std::size_t b = 0; b < (p.is_sum(i) ? 1 : p.blocks); ++b) extent += p.result(b, i).size;
+      types[i].shape[0] = extent;
+      for (std::size_t d = grid.size(); d-- > 0;) types[i].shape.insert(0, grid[d]);
+    }
+  }
   if (n.op != Op::Scan) return types;
   const ScanParts p(n);
   for (std::size_t i = p.carries; i < types.size(); ++i) types[i] = stacked(types[i], p.length);
@@ -139,7 +245,7 @@ void verify_bodies(const Graph& g, const Node& n) {
     if (!ok) throw InternalError(rule);
   };
   const std::size_t count = n.op == Op::Cond || n.op == Op::While ? 2
-                            : n.op == Op::CustomVmap              ? n.bodies.size()
+                            : n.op == Op::CustomVmap || n.op == Op::Blocks ? n.bodies.size()
                             : ops::has_bodies(n.op)               ? 1
                                                                   : 0;
   require(n.bodies.size() == count, "the number of bodies is wrong");
@@ -150,6 +256,7 @@ void verify_bodies(const Graph& g, const Node& n) {
     require(n.attrs[0] >= 0 && static_cast<std::size_t>(n.attrs[0]) < types.size(), "there is no such result");
     require(n.type == types[count_attribute(n, 0)], "the type is not that of the result");
   }
+  if (n.op == Op::Blocks) verify_blocks(g, n, require);
   if (n.op == Op::Cond) require(g[n.in.at(0)].type == Type{Dtype::bool_, {}}, "the condition is not bool[]");
   for (std::size_t i = 0; i < n.bodies.size(); ++i) {
     const Graph& body = *n.bodies[i];

@@ -12,6 +12,14 @@
 //                 where reverse = 1. Results: the last carries; the outputs, stacked along axis 0, each element at the place of those it
 //                 was made from; the carries with which each step began, stacked in the same way.
 //
+//   blocks        work by parts whose intermediate arrays are small enough for a cache. Every array has `grid` first axes, whose sizes
+//                 are those of the grid (an operand may have 1 where all points share it), and axes of its own. For each point of the
+//                 grid and each block, the block's body gets of every operand a window: elements [start, start + size) of the first axis
+//                 of its own. Its outputs go to windows of the results; to each of the last results, `sums` in number, they are added, in
+//                 the order of the blocks. Windows of other results cover the axis, each element once; so do those of an operand, or
+//                 that of the first block is whole, as it is of every sum. windows: for each block its body, then start and size of
+//                 each operand and of each result. Sums are float32, float64 or complex64.
+//
 // The results of the others are their first operands, the outputs, unchanged; only transforms look at what else they hold.
 //
 //   custom_vjp    operands: outputs, residuals, arguments, constants. Body (residuals, cotangents of the outputs, constants) gives the
@@ -45,6 +53,42 @@ struct ScanParts {
   std::int64_t length;
   bool reverse;
 };
+
+/// What the attributes of a blocks node say.
+class BlocksParts {
+ public:
+  struct Window {
+    std::int64_t start, size;
+  };
+  explicit BlocksParts(const Node& n)
+      : grid(count_attribute(n, 0)),
+        operands(n.in.size()),
+        results(n.bodies[0]->outputs().size()),
+        sums(count_attribute(n, 1)),
+        blocks((n.attrs.size() - 2) / words()),
+        attrs_(n.attrs) {}
+  std::size_t body(std::size_t block) const { return static_cast<std::size_t>(attrs_[2 + block * words()]); }
+  Window operand(std::size_t block, std::size_t i) const { return window(block, i); }
+  Window result(std::size_t block, std::size_t i) const { return window(block, operands + i); }
+  bool is_sum(std::size_t result) const { return result + sums >= results; }
+  /// Whether the operand's windows cover its axis, each element once; else that of the first block is whole.
+  bool is_parted(std::size_t operand, std::int64_t extent) const;
+  std::size_t grid, operands, results, sums, blocks;
+
+ private:
+  std::size_t words() const { return 1 + 2 * (operands + results); }
+  Window window(std::size_t block, std::size_t i) const {
+    const std::size_t at = 2 + block * words() + 1 + 2 * i;
+    return {attrs_[at], attrs_[at + 1]};
+  }
+  ops::Attrs attrs_;
+};
+/// The sizes of the grid of a blocks node.
+Shape grid_of(const Graph& g, const Node& n);
+/// Elements from the beginning of an array of this shape to the part that belongs to point number `point` of the grid.
+std::int64_t grid_offset(const Shape& grid, const Shape& shape, std::int64_t point);
+/// The type of a window on what belongs to one point of the grid.
+Type window_type(const Type& whole, std::size_t grid, std::int64_t size);
 
 /// Whether a derivative belongs to an array of this dtype.
 inline bool is_differentiable(Dtype t) { return is_floating(t) || is_complex(t); }

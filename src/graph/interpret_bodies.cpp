@@ -2,11 +2,58 @@
 #include <algorithm>
 
 #include "graph/bodies.h"
+#include "graph/build.h"
 #include "graph/interpret_parts.h"
 
 namespace sinter::graph::interpreter {
 
 using ops::Op;
+
+namespace {
+
+Tensor sum(const Tensor& a, const Tensor& b) {
+  Graph g;
+  const Id x = g.add({Op::Input, {}, {0}, {a.dtype, a.shape}}), y = g.add({Op::Input, {}, {1}, {a.dtype, a.shape}});
+  g.set_outputs({elementwise(g, Op::Add, {x, y})});
+  return interpret(g, std::vector<Tensor>{a, b})[0];
+}
+
+std::vector<Tensor> run_blocks(const Node& n, const std::vector<Tensor>& operands) {
+  Graph around;  // for the types
+  Node node = n;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    node.in[i] = around.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, {operands[i].dtype, operands[i].shape}});
+  const BlocksParts p(node);
+  const Shape grid = grid_of(around, node);
+  const auto bytes_of = [](const Type& t) { return count_of(t.shape) * static_cast<std::size_t>(size_of(t.dtype)); };
+  // The window on what belongs to a point, of an array of this type: where it begins, and its own type.
+  const auto window = [&](const Type& all, std::int64_t point, BlocksParts::Window w) {
+    const std::int64_t row = window_type(all, p.grid, 1).shape.product();
+    return std::pair((grid_offset(grid, all.shape, point) + w.start * row) * size_of(all.dtype), window_type(all, p.grid, w.size));
+  };
+  const auto part = [&](const Tensor& all, std::int64_t point, BlocksParts::Window w) {
+    const auto [at, t] = window({all.dtype, all.shape}, point, w);
+    const auto begin = all.bytes.begin() + at;
+    return Tensor{t.dtype, t.shape, {begin, begin + static_cast<std::ptrdiff_t>(bytes_of(t))}};
+  };
+  std::vector<Tensor> results;
+  for (const Type& t : result_types(around, node)) results.push_back({t.dtype, t.shape, std::vector<std::byte>(bytes_of(t))});
+  for (std::int64_t point = 0; point < grid.product(); ++point)
+    for (std::size_t b = 0; b < p.blocks; ++b) {
+      std::vector<Tensor> in;
+      for (std::size_t i = 0; i < p.operands; ++i) in.push_back(part(operands[i], point, p.operand(b, i)));
+      const std::vector<Tensor> out = interpret(*n.bodies[p.body(b)], in);
+      for (std::size_t i = 0; i < p.results; ++i) {
+        Tensor& to = results[i];
+        const BlocksParts::Window w = p.result(b, i);
+        const Tensor value = p.is_sum(i) && b > 0 ? sum(part(to, point, w), out[i]) : out[i];
+        std::copy(value.bytes.begin(), value.bytes.end(), to.bytes.begin() + window({to.dtype, to.shape}, point, w).first);
+      }
+    }
+  return results;
+}
+
+}  // namespace
 
 std::vector<Tensor> run_bodies(const Node& n, std::vector<Tensor> operands) {
   auto is_true = [](const Tensor& t) { return t.bytes[0] != std::byte{0}; };
@@ -22,6 +69,7 @@ std::vector<Tensor> run_bodies(const Node& n, std::vector<Tensor> operands) {
       return {carries, operands.end()};
     }
     case Op::Scan: break;
+    case Op::Blocks: return run_blocks(n, operands);
     default: operands.resize(count_attribute(n, 0)); return operands;
   }
   const ScanParts p(n);

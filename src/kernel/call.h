@@ -16,6 +16,7 @@ struct CallDesc {
     std::int64_t leading = 1;  // elements from one row (column, when transposed) to the next
     std::int64_t batch = 0;    // elements from one matrix to the next
   } x, y;
+  bool alone = false;  // it runs on one thread, whoever calls it
 };
 
 /// x[b] of a[b] * x[b] = y[b] for b in [0, batch): a is n by n, x and y are n by k.

@@ -27,11 +27,15 @@ void note_workers() {
 }
 }  // namespace
 
+namespace {
+thread_local bool alone = false;  // this thread is one of parallel_for_libraries
+}
+
 int max_threads() { return omp_get_max_threads(); }
 
 namespace {
 std::int64_t threads_for(std::int64_t n, std::int64_t grain) {
-  return omp_in_parallel() ? 1 : std::min<std::int64_t>(omp_get_max_threads(), n / std::max<std::int64_t>(grain, 1));
+  return alone || omp_in_parallel() ? 1 : std::min<std::int64_t>(omp_get_max_threads(), n / std::max<std::int64_t>(grain, 1));
 }
 // The pool is held.
 void share(std::int64_t n, std::int64_t threads, FunctionRef<void(std::int64_t, std::int64_t)> f) {
@@ -55,17 +59,20 @@ void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int6
 void parallel_for_libraries(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f) {
   const std::int64_t threads = threads_for(n, grain);
   std::lock_guard lock(region());
-  const auto alone = [&](std::int64_t begin, std::int64_t end) {
+  const auto by_itself = [&](std::int64_t begin, std::int64_t end) {
     const int before = omp_get_max_threads();  // of this thread
     omp_set_num_threads(1);
+    alone = true;
     f(begin, end);
+    alone = false;
     omp_set_num_threads(before);
   };
-  if (threads < 2) return alone(0, n);
-  share(n, threads, alone);
+  if (threads < 2) return by_itself(0, n);
+  share(n, threads, by_itself);
 }
 
 void with_pool(FunctionRef<void()> f) {
+  if (alone) return f();
   std::lock_guard lock(region());
   note_workers();
   f();

@@ -90,11 +90,23 @@ bool has_product(Dtype t) { return t == Dtype::float32 || t == Dtype::float64 ||
 std::shared_ptr<const Routine> make_product(const CallDesc& d) {
   if (d.k == 0 || d.m * d.n * d.batch == 0) return std::make_shared<Zero>(static_cast<std::size_t>(d.batch * d.m * d.n * size_of(d.dtype)));
   if (d.dtype == Dtype::float64) return std::make_shared<Blas>(d);
-  try {
-    return std::make_shared<OneDnn>(d);
-  } catch (const dnnl::error& e) {
-    throw InternalError(str("internal: matmul: oneDNN refuses float product ", d.m, "x", d.k, " by ", d.k, "x", d.n, ": ", e.what()));
-  }
+  std::shared_ptr<const Routine> made;
+  std::string error;
+  const auto make = [&] {
+    try {
+      made = std::make_shared<OneDnn>(d);
+    } catch (const dnnl::error& e) {
+      error = e.what();
+    }
+  };
+  // The library's primitives remember the number of threads for which they were made.
+  if (d.alone)
+    runtime::parallel_for_libraries(1, 1, [&](std::int64_t, std::int64_t) { make(); });
+  else
+    make();
+  if (!made)
+    throw InternalError(str("internal: matmul: oneDNN refuses float product ", d.m, "x", d.k, " by ", d.k, "x", d.n, ": ", error));
+  return made;
 }
 
 }  // namespace sinter::backends
