@@ -55,6 +55,10 @@ void Planner::assign_buffers() {
         plan_.buffers_[s.buffer].late = true;
         continue;
       }
+      if (alone_ && s.is_output) {  // memory of the caller's, which holds nothing else
+        s.buffer = fresh(s);
+        continue;
+      }
       auto in_place = [&](const Use& r) {
         const Storage& t = storages_[r.storage];
         const bool made = t.input >= 0 || t.first < i;  // an empty array is written by no step, and has no buffer

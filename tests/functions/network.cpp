@@ -1,4 +1,6 @@
 // Functions of neural networks and losses, against references written here in double; and their gradients against differences.
+#include <omp.h>
+
 #include "functions/cases.h"
 #include "sinter/sinter.h"
 
@@ -124,6 +126,7 @@ Vec attention_reference(const Vec& q, const Vec& k, const Vec& v, std::size_t ba
           const double more = added(b, head, i, j);
           total += weight[j] = std::isnan(more) ? 0 : std::exp(scale * dot + more);
         }
+        if (total == 0) weight.assign(m, 1), total = static_cast<double>(m);
         for (std::size_t c = 0; c < e; ++c) {
           double sum = 0;
           for (std::size_t j = 0; j < m; ++j) sum += weight[j] / total * v[(group * m + j) * e + c];
@@ -202,40 +205,106 @@ TEST(Network, rope) {
   EXPECT_TRUE(allclose(rope(slice(x, {0, 0, 3}, {2, 3, 5}), 8, false, 10000, 1, 3), slice(rope(x, 8), {0, 0, 3}, {2, 3, 5})).item<bool>());
 }
 
+// Queries and keys: a few, which is done at once; many, which is done by blocks, with more, as many, and fewer keys (then some rows see
+// nothing).
 TEST(Network, attention) {
-  const Array q = numbers({2, 4, 3, 5}, 5), k = numbers({2, 2, 6, 5}, 6), v = numbers({2, 2, 6, 7}, 7), added = numbers({2, 1, 3, 6}, 8);
-  const Array seen =
-      Array({{true, false, true, true, false, true}, {false, true, false, false, false, false}, {true, true, true, true, true, true}});
-  const std::vector<bool> bits = seen.to_vector<bool>();
-  const double none = NAN;
-  auto reference = [](std::function<double(std::size_t, std::size_t, std::size_t, std::size_t)> added) {
-    return [added](const std::vector<Vec>& in) { return attention_reference(in[0], in[1], in[2], 2, 4, 3, 5, 2, 6, 7, 0.4, added); };
+  struct Sizes {
+    int n, m;
   };
-  const Vec plus = added.to_vector<double>();
-  const FunctionCase cases[] = {
-      {"attention",
-       {q, k, v},
-       [](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4); },
-       reference([](auto, auto, auto, auto) { return 0.0; })},
-      {"causal",
-       {q, k, v},
-       [](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4, "causal"); },
-       reference([none](auto, auto, std::size_t i, std::size_t j) { return j <= i + 3 ? 0.0 : none; })},
-      {"bool mask",
-       {q, k, v},
-       [seen](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4, seen); },
-       reference([bits, none](auto, auto, std::size_t i, std::size_t j) { return bits[i * 6 + j] ? 0.0 : none; })},
-      {"added mask",
-       {q, k, v, added},
-       [](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4, "array", in[3]); },
-       reference([plus](std::size_t b, auto, std::size_t i, std::size_t j) { return plus[(b * 3 + i) * 6 + j]; })},
+  for (const auto [n, m] : {Sizes{3, 6}, {70, 70}, {40, 75}, {75, 70}}) {
+    const Array q = numbers({2, 4, n, 5}, 5), k = numbers({2, 2, m, 5}, 6), v = numbers({2, 2, m, 7}, 7), added = numbers({2, 1, n, m}, 8),
+                row = numbers({4, 1, m}, 9);
+    Array seen = random::bernoulli(0.4, {n, m}, random::key(3));
+    seen = logical_or(seen, arange(m) == 1);  // each row sees a key
+    const std::vector<bool> bits = seen.to_vector<bool>();
+    const double none = NAN;
+    const auto rows = static_cast<std::size_t>(n), keys = static_cast<std::size_t>(m);
+    auto reference = [=](std::function<double(std::size_t, std::size_t, std::size_t, std::size_t)> added) {
+      return [=](const std::vector<Vec>& in) { return attention_reference(in[0], in[1], in[2], 2, 4, rows, 5, 2, keys, 7, 0.4, added); };
+    };
+    const auto hidden = [=](std::size_t i, std::size_t j) { return j + rows <= i + keys ? 0.0 : none; };
+    const Vec plus = added.to_vector<double>(), along = row.to_vector<double>();
+    const FunctionCase cases[] = {
+        {"attention",
+         {q, k, v},
+         [](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4); },
+         reference([](auto, auto, auto, auto) { return 0.0; })},
+        {"causal",
+         {q, k, v},
+         [](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4, "causal"); },
+         reference([=](auto, auto, std::size_t i, std::size_t j) { return hidden(i, j); })},
+        {"bool mask",
+         {q, k, v},
+         [seen](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4, seen); },
+         reference([=](auto, auto, std::size_t i, std::size_t j) { return bits[i * keys + j] ? 0.0 : none; })},
+        {"added mask",
+         {q, k, v, added},
+         [](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4, "array", in[3]); },
+         reference([=](std::size_t b, auto, std::size_t i, std::size_t j) { return plus[(b * rows + i) * keys + j]; })},
+        {"causal and a mask of one row a head",
+         {q, k, v, row},
+         [](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4, "causal", in[3]); },
+         reference([=](auto, std::size_t h, std::size_t i, std::size_t j) { return along[h * keys + j] + hidden(i, j); })},
+        {"causal and a mask of one column",
+         {q, k, v, slice(added, {0, 0, 0, 0}, {2, 1, n, 1})},
+         [](const auto& in) { return scaled_dot_product_attention(in[0], in[1], in[2], 0.4, "causal", in[3]); },
+         reference([=](std::size_t b, auto, std::size_t i, std::size_t j) { return plus[(b * rows + i) * keys] + hidden(i, j); })},
+    };
+    for (const FunctionCase& c : cases) {
+      SCOPED_TRACE(testing::Message() << n << " queries, " << m << " keys");
+      check(c);
+    }
+    // A row that sees nothing weighs all keys alike; large scores do not overflow.
+    const Array blind = scaled_dot_product_attention(q, k, v, 1, zeros({n, m}, bool_));
+    EXPECT_TRUE(allclose(slice(blind, {0, 0, 0}, {1, 1, 1}), reshape(mean(slice(v, {0, 0}, {1, 1}), 2), {1, 1, 1, 7})).item<bool>());
+    EXPECT_TRUE(all(isfinite(scaled_dot_product_attention(astype(q, float32) * 1e4, astype(k, float32) * 1e4, astype(v, float32), 1)))
+                    .item<bool>());
+  }
+}
+
+// Shapes alone say what is a block: neither threads nor compile() change a bit, forward and back. The scores never lie in memory.
+TEST(Network, AttentionHasTheSameBitsOnAnyThreads) {
+  const int before = omp_get_max_threads();
+  const auto f = [](const Array& q, const Array& k, const Array& v) {
+    // Heads lie within rows, as a layer has them.
+    const auto heads = [](const Array& x) { return transpose(reshape(x, {2, 200, 4, 16}), {0, 2, 1, 3}); };
+    return scaled_dot_product_attention(heads(q) + 1, heads(k), heads(v), 0.3, "causal");
   };
-  for (const FunctionCase& c : cases) check(c);
-  // A row that sees nothing weighs all keys alike; large scores do not overflow.
-  const Array blind = scaled_dot_product_attention(q, k, v, 1, zeros({3, 6}, bool_));
-  EXPECT_TRUE(allclose(slice(blind, {0, 0, 0}, {1, 1, 1}), reshape(mean(slice(v, {0, 0}, {1, 1}), 2), {1, 1, 1, 7})).item<bool>());
-  EXPECT_TRUE(
-      all(isfinite(scaled_dot_product_attention(astype(q, float32) * 1e4, astype(k, float32) * 1e4, astype(v, float32), 1))).item<bool>());
+  for (const Dtype t : {float32, float64, bfloat16, float16}) {
+    const Array x = astype(numbers({3, 2, 200, 64}, 11), t);
+    const auto all = [f](const Array& x) {
+      const auto of = [f](const Array& x) { return f(take(x, 0, 0), take(x, 1, 0), take(x, 2, 0)); };
+      return std::pair(of(x), grad([of](const Array& x) { return sum(square(of(x))); })(x));
+    };
+    std::vector<Array> first;
+    for (int n : {1, 2, 4}) {
+      omp_set_num_threads(n);
+      for (bool compiled : {false, true}) {
+        const auto [y, dx] = compiled ? compile(all)(x) : all(x);
+        if (first.empty()) first = {y, dx};
+        EXPECT_TRUE(array_equal(y, first[0]).item<bool>()) << t << ", " << n << " threads, compiled " << compiled;
+        EXPECT_TRUE(array_equal(dx, first[1]).item<bool>()) << t << ", " << n << " threads, compiled " << compiled;
+      }
+    }
+  }
+  omp_set_num_threads(before);
+}
+
+TEST(Network, AttentionKeepsItsScoresInACache) {
+  const Array q = astype(numbers({1, 2, 1500, 8}, 12), float32);
+  q.eval();
+  const auto f = [](const Array& q) { return scaled_dot_product_attention(q, q, q, 0.3); };
+  const auto back = grad([f](const Array& q) { return sum(f(q)); });
+  const std::size_t threads = static_cast<std::size_t>(omp_get_max_threads()), size = static_cast<std::size_t>(q.nbytes());
+  for (int i = 0; i < 2; ++i) {
+    const std::size_t before = active_memory();
+    reset_peak_memory();
+    f(q).eval();
+    EXPECT_LT(peak_memory() - before, size + threads * (1 << 20));
+    reset_peak_memory();
+    back(q).eval();
+    EXPECT_LT(peak_memory() - before, 8 * size + threads * (1 << 20));
+  }
 }
 
 TEST(Network, cross_entropy) {

@@ -173,6 +173,12 @@ const std::vector<Pair>& pairs() {
          return Arrays{matmul(a[0], a[0]),      matmul(transpose(a[0]), a[0]), matmul(a[0], transpose(a[0])),
                        addmm(a[0], a[0], a[0]), addmm(a[0], a[0], a[0], 2),    addmm(a[0], a[0], a[0], 1, 2)};
        }},
+      {"blocks",
+       [](A a) {
+         const Array x = reshape(a[0] / 100, {1, 1, 8, 2});
+         return Arrays{scaled_dot_product_attention(x, x, x, 1), scaled_dot_product_attention(x, x, x, 2),
+                       scaled_dot_product_attention(x, x, x, 1, "causal"), scaled_dot_product_attention(x, x, 2 * x, 1)};
+       }},
       {"convolutions",
        [](A a) {
          const Array x = reshape(a[0], {1, 4, 4, 1}), w = reshape(slice(a[0], {0, 0}, {2, 4}), {2, 2, 2, 1});
