@@ -233,7 +233,8 @@ SINTER_API Array rope(const Array& x, int dims, bool traditional = false, double
 /// softmax(scale * queries keys^T + mask) values (Vaswani et al., 2017). queries (batch, heads, n, d), keys (batch, kv_heads, m, d),
 /// values (batch, kv_heads, m, e), where kv_heads divides heads and each of its heads serves heads / kv_heads of the queries' (grouped
 /// queries). mask_mode "causal": query i sees keys up to m - n + i. The mask broadcasts to (batch, heads, n, m): bool, true where a key is
-/// seen, or numbers that are added. A row that sees nothing weighs all keys alike.
+/// seen, or numbers that are added. A row that sees nothing weighs all keys alike. The scores of many queries are never in memory at once:
+/// they are worked on by blocks of rows, and again where a gradient needs them.
 SINTER_API Array scaled_dot_product_attention(const Array& queries, const Array& keys, const Array& values, double scale,
                                               std::string_view mask_mode = "", const std::optional<Array>& mask = {});
 SINTER_API Array scaled_dot_product_attention(const Array& queries, const Array& keys, const Array& values, double scale,

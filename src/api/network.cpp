@@ -155,9 +155,8 @@ Array attend_by_blocks(const Attention& a, std::span<const Array> operands) {
     list.push_back(std::move(b));
     end = start;
   }
-  return engine::blocks("scaled_dot_product_attention", 3, operands, list, [&](std::span<const Array> in) {
-    return detail::Leaves{attend_rows(a, in)};
-  })[0];
+  return engine::blocks("scaled_dot_product_attention", 3, operands, list,
+                        [&](std::span<const Array> in) { return detail::Leaves{attend_rows(a, in)}; })[0];
 }
 
 Array attend(const Array& queries, const Array& keys, const Array& values, double scale, bool causal, const std::optional<Array>& mask) {
@@ -180,8 +179,8 @@ Array attend(const Array& queries, const Array& keys, const Array& values, doubl
   if (mask) {
     const Shape shapes[] = {api::shape_of(*mask, what), scores};
     if (!(api::broadcast_shapes(what, shapes) == scores)) {
-      throw ShapeError(str(what, ": the mask does not broadcast to the scores; got ", mask->shape(), " for ", scores,
-                           "; make its axes equal or 1"));
+      throw ShapeError(
+          str(what, ": the mask does not broadcast to the scores; got ", mask->shape(), " for ", scores, "; make its axes equal or 1"));
     }
     if (mask->dtype() != bool_ && !is_floating(mask->dtype()))
       throw DtypeError(str(what, ": the mask is neither bool nor floating; got ", mask->dtype(), "; convert with astype first"));

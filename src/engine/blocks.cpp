@@ -86,7 +86,7 @@ class Runner {
       if (!results_[i].memory || !is_besides(i)) continue;
       const BlocksParts::Window w = p_.result(block, i);
       (results_[i].type.dtype == Dtype::float64 ? add_up<double> : add_up<float>)(results_[i].at(grid_, point, w), out[i],
-                                                                                 w.size * results_[i].row);
+                                                                                  w.size * results_[i].row);
     }
   }
 

@@ -280,8 +280,7 @@ detail::Leaves blocks(const char* what, std::size_t grid, std::span<const Array>
   using namespace detail;
   graph::Graph around;  // for the types
   graph::Node node{Op::Blocks, {}, {static_cast<std::int64_t>(grid), 0}, {Dtype::bool_, Shape{0}}, {}};
-  for (const Array& a : operands)
-    node.in.push_back(around.add({Op::Input, {}, {static_cast<std::int64_t>(node.in.size())}, type_of(a)}));
+  for (const Array& a : operands) node.in.push_back(around.add({Op::Input, {}, {static_cast<std::int64_t>(node.in.size())}, type_of(a)}));
   for (const Block& b : list) {
     node.attrs.push_back(static_cast<std::int64_t>(b.body));
     for (const auto& [start, size] : b.windows) node.attrs.insert(node.attrs.end(), {start, size});

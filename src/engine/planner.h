@@ -65,6 +65,7 @@ class Planner {
   void emit(const Item& item);
   void emit_group(const graph::Group& group);
   void emit_product(Id id);
+  void emit_few_rows(const kernel::CallDesc& d, const Place& x, const Place& y, const Place& out);
   void emit_region(Id id);
   void emit_solve(Id id);
   void emit_convolution(Id id);

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "backends/target.h"
 #include "engine/planner.h"
 #include "graph/bodies.h"
+#include "ops/product.h"
 
 namespace sinter::engine {
 
@@ -179,7 +181,21 @@ void Planner::emit_product(Id id) {
   Place x, y, out = *places_[id];
   std::tie(x, desc.x) = product_operand(n.in[0]);
   std::tie(y, desc.y) = product_operand(n.in[1]);
+  if (ops::has_few_rows(desc.m, desc.n, desc.k)) return emit_few_rows(desc, x, y, out);
   emit_call(backends::make_product(desc), {{x, false}, {y, false}, {out, true}}, size_of(desc.dtype));
+}
+
+// Few columns are few rows of the transposed product.
+void Planner::emit_few_rows(const kernel::CallDesc& d, const Place& x, const Place& y, const Place& out) {
+  const std::int64_t x_row = d.x.transposed ? 1 : d.x.leading, x_k = d.x.transposed ? d.x.leading : 1;
+  const std::int64_t y_column = d.y.transposed ? d.y.leading : 1, y_k = d.y.transposed ? 1 : d.y.leading;
+  kernel::FewRows f{d.dtype, d.batch, d.m, d.n, d.k, {d.x.batch, x_row, x_k}, {d.y.batch, y_k, y_column}, {d.m * d.n, d.n, 1}};
+  const bool swapped = d.m > d.n;
+  if (swapped) f = {d.dtype, d.batch, d.n, d.m, d.k, {d.y.batch, y_column, y_k}, {d.x.batch, x_k, x_row}, {d.m * d.n, 1, d.n}};
+  const Place* places[] = {swapped ? &y : &x, swapped ? &x : &y, &out};
+  std::vector<kernel::Lowered> list;
+  list.push_back(kernel::lower_few_rows(f, backends::host_target().lanes));
+  emit_lowered(std::move(list), [&](Id i) -> const Place& { return *places[i]; }, [](Id i) { return i; });
 }
 
 // LAPACK works in place and by columns: on copies.

@@ -244,10 +244,10 @@ void verify_bodies(const Graph& g, const Node& n) {
   auto require = [](bool ok, const char* rule) {
     if (!ok) throw InternalError(rule);
   };
-  const std::size_t count = n.op == Op::Cond || n.op == Op::While ? 2
+  const std::size_t count = n.op == Op::Cond || n.op == Op::While          ? 2
                             : n.op == Op::CustomVmap || n.op == Op::Blocks ? n.bodies.size()
-                            : ops::has_bodies(n.op)               ? 1
-                                                                  : 0;
+                            : ops::has_bodies(n.op)                        ? 1
+                                                                           : 0;
   require(n.bodies.size() == count, "the number of bodies is wrong");
   if (n.op == Op::Get) {
     const Node& of = g[n.in[0]];

@@ -1,4 +1,8 @@
 // Matrix products: expression and result, as MLX and NumPy print it.
+#include <omp.h>
+
+#include <cstring>
+
 #include "functions/cases.h"
 
 namespace {
@@ -30,6 +34,47 @@ TEST(Functions, products) {
       CASE("array([[8, 11],\n       [16, 23]], dtype=float32)", addmm(Array(1.0), w, w)),
       CASE("array([[17, 26],\n       [33, 50]], dtype=float32)", addmm(Array({1.0, 2.0}), w, w, 2, 3)),
   });
+}
+
+// Products of few rows or columns: against sums in double; and the same bits however the matrices lie, on any threads.
+TEST(Functions, ProductsOfFewRows) {
+  const int before = omp_get_max_threads();
+  struct Sizes {
+    int m, k, n;
+  };
+  for (const Dtype t : {float32, float64, float16, bfloat16})
+    for (const auto [m, k, n] : {Sizes{1, 1, 1}, {1, 7, 300}, {1, 64, 64}, {2, 77, 130}, {3, 1030, 33}, {4, 33, 1500}, {1, 512, 3000}}) {
+      const Array x = astype(random::normal({m, k}, float32, 0, 1, random::key(1)), t),
+                  w = astype(random::normal({k, n}, float32, 0, 1, random::key(2)), t);
+      const std::vector<double> a = x.to_vector<double>(), b = w.to_vector<double>();
+      std::vector<double> got;
+      for (const int threads : {1, 2, 4}) {
+        omp_set_num_threads(threads);
+        // Rows apart, columns apart, backwards.
+        const Array rows = slice(concatenate({w, w}, 1), {0, 0}, {k, n}), columns = transpose(reshape(transpose(w) + 0, {n, k})),
+                    back = slice(slice(w, {k - 1, 0}, {-k - 1, n}, {-1, 1}) + 0, {k - 1, 0}, {-k - 1, n}, {-1, 1});
+        for (const Array& y : {w, rows, columns, back}) {
+          std::vector<Array> products{matmul(x, y), transpose(matmul(transpose(y), transpose(x)))};
+          if (threads == 2) products.push_back(compile([t](const Array& x, const Array& y) { return astype(matmul(x, y), t); })(x, y));
+          for (const Array& p : products) {
+            const std::vector<double> v = p.to_vector<double>();
+            if (got.empty()) got = v;
+            EXPECT_EQ(std::memcmp(v.data(), got.data(), v.size() * sizeof(double)), 0) << t << ' ' << m << ' ' << k << ' ' << n;
+          }
+        }
+      }
+      const double unit = t == float64 ? 1e-15 : t == float32 ? 1e-6 : t == float16 ? 1e-3 : 1e-2;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const std::size_t row = i / static_cast<std::size_t>(n), column = i % static_cast<std::size_t>(n);
+        double sum = 0, size = 0;
+        for (std::size_t j = 0; j < static_cast<std::size_t>(k); ++j) {
+          const double term = a[row * static_cast<std::size_t>(k) + j] * b[j * static_cast<std::size_t>(n) + column];
+          sum += term, size += std::abs(term);
+        }
+        EXPECT_NEAR(got[i], sum, unit * size) << t << ' ' << m << ' ' << k << ' ' << n << " element " << i;
+      }
+    }
+  omp_set_num_threads(before);
 }
 
 }  // namespace

@@ -104,8 +104,7 @@ std::shared_ptr<const Routine> make_product(const CallDesc& d) {
     runtime::parallel_for_libraries(1, 1, [&](std::int64_t, std::int64_t) { make(); });
   else
     make();
-  if (!made)
-    throw InternalError(str("internal: matmul: oneDNN refuses float product ", d.m, "x", d.k, " by ", d.k, "x", d.n, ": ", error));
+  if (!made) throw InternalError(str("internal: matmul: oneDNN refuses float product ", d.m, "x", d.k, " by ", d.k, "x", d.n, ": ", error));
   return made;
 }
 

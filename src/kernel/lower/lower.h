@@ -35,4 +35,22 @@ Lowered lower_cumulative(const graph::Graph& g, graph::Id id, LayoutOf layout_of
 /// A Scatter operation whose result's memory holds operand 0 already: adds or stores the updates, along the axis one after the other.
 Lowered lower_scatter(const graph::Graph& g, graph::Id id, LayoutOf layout_of);
 
+/// A product of `rows` rows, at most 4, by a matrix: out[b, r, n] = sum over k of few[b, r, k] * matrix[b, k, n]. Strides in elements; one
+/// of the matrix' is 1. Buffers 0, 1 and 2 are few, matrix and out. Halves are added up in float32.
+struct FewRows {
+  Dtype dtype;
+  std::int64_t batch, rows, n, k;
+  struct {
+    std::int64_t batch, row, k;
+  } few;
+  struct {
+    std::int64_t batch, k, n;
+  } matrix;
+  struct {
+    std::int64_t batch, row, n;
+  } out;
+};
+/// For a target of so many lanes.
+Lowered lower_few_rows(const FewRows& f, int lanes);
+
 }  // namespace sinter::kernel
