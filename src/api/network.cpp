@@ -104,6 +104,7 @@ struct Attention {
   double scale;
   Dtype dtype;
   bool masked, causal;
+  std::size_t grid;   // axes before those of queries and features
   std::int64_t n, m;  // queries, keys
 };
 
@@ -113,7 +114,7 @@ Array attend_rows(const Attention& a, std::span<const Array> in) {
   const Dim rows = q.shape(-2), keys = k.shape(-2);
   // Queries that share keys are rows of one product: no key is repeated.
   Shape apart = q.shape(), together = apart;
-  if (together.size() > 2) {
+  if (together.size() > 4) {
     together[together.size() - 2] = together[together.size() - 3] * rows;
     together[together.size() - 3] = 1;
   }
@@ -155,7 +156,7 @@ Array attend_by_blocks(const Attention& a, std::span<const Array> operands) {
     list.push_back(std::move(b));
     end = start;
   }
-  return engine::blocks("scaled_dot_product_attention", 3, operands, list,
+  return engine::blocks("scaled_dot_product_attention", a.grid, operands, list,
                         [&](std::span<const Array> in) { return detail::Leaves{attend_rows(a, in)}; })[0];
 }
 
@@ -185,20 +186,27 @@ Array attend(const Array& queries, const Array& keys, const Array& values, doubl
     if (mask->dtype() != bool_ && !is_floating(mask->dtype()))
       throw DtypeError(str(what, ": the mask is neither bool nor floating; got ", mask->dtype(), "; convert with astype first"));
   }
-  const Attention a{scale, t, mask.has_value(), causal, n, m};
-  auto in_grid = [&](const Array& x, Dim shared, Dim rows) {
-    return reshape(engine::cast(x, t), {batch, groups, shared, rows, x.shape().back()});
+  // An axis of the grid for heads that share keys, where there are such.
+  const bool shared = groups != heads;
+  const Attention a{scale, t, mask.has_value(), causal, shared ? 3u : 2u, n, m};
+  auto with_grid = [&](const Array& x, Dim first, Dim group, Dim head) {
+    const Shape& s = x.shape();
+    const Dim rows = s[s.size() - 2], columns = s.back();
+    return shared ? reshape(x, {first, group, head, rows, columns}) : reshape(x, {first, group * head, rows, columns});
   };
-  std::vector<Array> operands{in_grid(queries, heads / groups, n), in_grid(keys, 1, m), in_grid(values, 1, m)};
+  std::vector<Array> operands{with_grid(engine::cast(queries, t), batch, groups, heads / groups),
+                              with_grid(engine::cast(keys, t), batch, groups, 1), with_grid(engine::cast(values, t), batch, groups, 1)};
   if (mask) {
     Shape s = mask->shape();
     while (s.size() < 4) s.insert(0, 1);
     const bool every = s[1] == 1;
-    operands.push_back(reshape(*mask, {s[0], every ? Dim(1) : groups, every ? Dim(1) : heads / groups, s[2], s[3]}));
+    operands.push_back(with_grid(reshape(*mask, s), s[0], every ? Dim(1) : groups, every ? Dim(1) : heads / groups));
   }
   if (causal) {
-    operands.push_back(reshape(arange(a.m - a.n, a.m, 1, Dtype::int32), {1, 1, 1, n}));
-    operands.push_back(reshape(arange(0, a.m, 1, Dtype::int32), {1, 1, 1, m}));
+    for (const std::int64_t from : {a.m - a.n, std::int64_t{0}}) {
+      const Array numbers = arange(from, a.m, 1, Dtype::int32);
+      operands.push_back(shared ? reshape(numbers, {1, 1, 1, a.m - from}) : reshape(numbers, {1, 1, a.m - from}));
+    }
   }
   const bool few = n <= kFewQueries || api::is_empty(scores) || api::is_empty(q) || api::is_empty(v);
   return reshape(few ? attend_rows(a, operands) : attend_by_blocks(a, operands), {batch, heads, n, v[3]});

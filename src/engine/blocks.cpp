@@ -2,6 +2,7 @@
 // depends on shapes alone, so the bits depend on no number of threads. Layer: engine.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "engine/memory.h"
 #include "graph/bodies.h"
@@ -19,15 +20,37 @@ void add_up(char* to, const char* from, std::int64_t bytes) {
   for (std::int64_t i = 0; i < bytes / static_cast<std::int64_t>(sizeof(T)); ++i) sum[i] += more[i];
 }
 
-// An operand or a result: memory of the whole, and what a window is.
+// An operand or a result: where it lies, and what a window on it is.
 struct Part {
   char* memory = nullptr;  // null: nobody wants it
-  graph::Type type;
-  std::int64_t row = 0;  // bytes of one element of the axis of windows
+  Dtype dtype;
+  std::vector<std::int64_t> steps;  // of the axes of the grid, in bytes
+  std::int64_t step, row;           // of the axis of windows: from an element to the next, and bytes of one
 
-  Part(const graph::Type& t, std::size_t grid) : type(t), row(bytes_of(graph::window_type(t, grid, 1))) {}
+  Part(const graph::Type& t, std::size_t grid) : dtype(t.dtype), row(bytes_of(graph::window_type(t, grid, 1))) {
+    place(nullptr, t.shape, grid, graph::row_major(t.shape));
+  }
+  void place(char* at, const Shape& shape, std::size_t grid, const std::vector<std::int64_t>& strides) {
+    memory = at;
+    steps.clear();
+    for (std::size_t d = 0; d < grid; ++d) steps.push_back(shape[d] == 1 ? 0 : strides[d] * size_of(dtype));
+    step = strides[grid] * size_of(dtype);
+  }
+  bool in_one_piece() const { return step == row; }
   char* at(const Shape& grid, std::int64_t point, BlocksParts::Window w) const {
-    return memory + graph::grid_offset(grid, type.shape, point) * size_of(type.dtype) + w.start * row;
+    std::int64_t offset = w.start * step;
+    for (std::size_t d = grid.size(); d-- > 0; point /= grid[d]) offset += point % grid[d] * steps[d];
+    return memory + offset;
+  }
+  // Brings the rows of a window there.
+  void put(char* to, const char* from, std::int64_t rows, bool add) const {
+    const std::int64_t pieces = in_one_piece() ? 1 : rows, bytes = in_one_piece() ? rows * row : row;
+    for (std::int64_t i = 0; i < pieces; ++i, to += step, from += bytes) {
+      if (!add)
+        std::memcpy(to, from, static_cast<std::size_t>(bytes));
+      else
+        (dtype == Dtype::float64 ? add_up<double> : add_up<float>)(to, from, bytes);
+    }
   }
 };
 
@@ -41,14 +64,16 @@ class Runner {
       operands_.emplace_back(r.types[i], p_.grid).memory = memory.at(r.operands[i]);
     }
     grid_ = graph::grid_of(around, node);
-    for (const graph::Type& t : graph::result_types(around, node)) results_.emplace_back(t, p_.grid);
-    for (const Region::Result& result : r.results) results_[result.index].memory = memory.at(result.slot);
-    // Behind the scratch memory of a body: places for what is added to a sum, or wanted by nobody.
+    const std::vector<graph::Type> types = graph::result_types(around, node);
+    for (const graph::Type& t : types) results_.emplace_back(t, p_.grid);
+    for (const Region::Result& result : r.results)
+      results_[result.index].place(memory.at(result.slot), types[result.index].shape, p_.grid, result.strides);
+    // Behind the scratch memory of a body: places for what does not go to a result as it is.
     for (const auto& body : r.bodies) plan_bytes_ = std::max(plan_bytes_, body->scratch_bytes());
     for (std::size_t i = 0; i < p_.results; ++i) {
       std::int64_t most = 0;
       for (std::size_t b = 0; b < p_.blocks; ++b)
-        if (!results_[i].memory || (p_.is_sum(i) && b > 0)) most = std::max(most, p_.result(b, i).size * results_[i].row);
+        if (is_besides(i, b)) most = std::max(most, p_.result(b, i).size * results_[i].row);
       besides_.push_back(besides_bytes_);
       besides_bytes_ += (most + kAlignment - 1) / kAlignment * kAlignment;
     }
@@ -75,19 +100,20 @@ class Runner {
  private:
   static constexpr std::int64_t kAlignment = 64;
 
+  bool is_besides(std::size_t result, std::size_t block) const {
+    const Part& r = results_[result];
+    return !r.memory || !r.in_one_piece() || (p_.is_sum(result) && block > 0);
+  }
+
   void run_block(std::int64_t point, std::size_t block, char* scratch) const {
     std::vector<char*> in, out;
     for (std::size_t i = 0; i < p_.operands; ++i) in.push_back(operands_[i].at(grid_, point, p_.operand(block, i)));
-    const auto is_besides = [&](std::size_t i) { return !results_[i].memory || (p_.is_sum(i) && block > 0); };
-    for (std::size_t i = 0; i < p_.results; ++i)
-      out.push_back(is_besides(i) ? scratch + plan_bytes_ + besides_[i] : results_[i].at(grid_, point, p_.result(block, i)));
+    const auto place = [&](std::size_t i) { return results_[i].at(grid_, point, p_.result(block, i)); };
+    for (std::size_t i = 0; i < p_.results; ++i) out.push_back(is_besides(i, block) ? scratch + plan_bytes_ + besides_[i] : place(i));
     r_.bodies[p_.body(block)]->run_part(in, out, scratch, interpreted_);
-    for (std::size_t i = 0; i < p_.results; ++i) {
-      if (!results_[i].memory || !is_besides(i)) continue;
-      const BlocksParts::Window w = p_.result(block, i);
-      (results_[i].type.dtype == Dtype::float64 ? add_up<double> : add_up<float>)(results_[i].at(grid_, point, w), out[i],
-                                                                                  w.size * results_[i].row);
-    }
+    for (std::size_t i = 0; i < p_.results; ++i)
+      if (results_[i].memory && is_besides(i, block))
+        results_[i].put(place(i), out[i], p_.result(block, i).size, p_.is_sum(i) && block > 0);
   }
 
   const Region& r_;

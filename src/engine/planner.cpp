@@ -79,6 +79,7 @@ void Planner::place_nodes() {
     } else if (n.op == Op::Get) {
       std::uint32_t s = own_storage(id, group_item[n.in[0]]);
       const Node& region = g_[n.in[0]];
+      if (region.op == Op::Blocks) place_block_result(id, graph::count_attribute(region, 0));
       // All but what a scan stacks and what blocks write.
       storages_[s].late = region.op != Op::Blocks && (region.op != Op::Scan || n.attrs[0] < region.attrs[1]);
     } else if (n.op == Op::Barrier) {
@@ -90,6 +91,26 @@ void Planner::place_nodes() {
       items_.push_back({nullptr, id, {}});
     }
   }
+}
+
+// A result that is only read transposed lies as its reader wants it, if its rows stay in one piece: heads of attention side by side.
+void Planner::place_block_result(Id id, std::size_t grid) {
+  Id reader = graph::kKeep;
+  for (Id u = id + 1; u < g_.size(); ++u)
+    for (Id in : g_[u].in)
+      if (in == id) {
+        if (reader != graph::kKeep || g_[u].op != Op::Transpose) return;
+        reader = u;
+      }
+  const auto& outputs = g_.outputs();
+  if (reader == graph::kKeep || std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return;
+  const std::vector<std::int64_t> wanted = graph::row_major(g_[reader].type.shape);
+  Layout& layout = places_[id]->layout;
+  std::vector<std::int64_t> strides(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) strides[static_cast<std::size_t>(g_[reader].attrs[i])] = wanted[i];
+  if (std::equal(strides.begin() + static_cast<std::ptrdiff_t>(grid) + 1, strides.end(),
+                 layout.strides.begin() + static_cast<std::ptrdiff_t>(grid) + 1))
+    layout.strides = std::move(strides);
 }
 
 void Planner::place_view(Id id) {

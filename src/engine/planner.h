@@ -58,6 +58,7 @@ class Planner {
 
   void place_nodes();
   void place_view(Id id);
+  void place_block_result(Id id, std::size_t grid);
   std::uint32_t new_storage(std::int64_t bytes, std::uint32_t item);
   std::uint32_t own_storage(Id id, std::uint32_t item);
   void collect_reads();

@@ -260,7 +260,7 @@ void Planner::emit_region(Id id) {
   }
   for (Id u = id + 1; u < g_.size(); ++u)
     if (g_[u].op == Op::Get && g_[u].in[0] == id) {
-      region.results.push_back({static_cast<std::uint32_t>(g_[u].attrs[0]), {}});
+      region.results.push_back({static_cast<std::uint32_t>(g_[u].attrs[0]), {}, places_[u]->layout.strides});
       slots.push_back({places_[u]->storage, 0});
       uses.push_back({places_[u]->storage, true, false});
     }

@@ -112,6 +112,27 @@ const Case kCases[] = {
        return %2
      })",
      0},
+    {"blocks_whose_results_are_read_transposed", R"(graph g(%0: float32[2,5,3], %1: float32[1,4,3]) {
+       %2 = blocks %0, %1 {grid=1 sums=1 windows=0,0,3,0,4,0,3,0,4,1,3,2,1,2,3,2,1,2} : bool[0]
+         graph first(%0: float32[3,3], %1: float32[4,3]) {
+           %2 = exp %0 : float32[3,3]
+           %3 = sin %1 : float32[4,3]
+           return %2, %3
+         }
+         graph second(%0: float32[2,3], %1: float32[2,3]) {
+           %2 = multiply %0, %1 : float32[2,3]
+           return %2, %0
+         }
+       %3 = get %2 {index=0} : float32[2,5,3]
+       %4 = get %2 {index=1} : float32[2,4,3]
+       %5 = transpose %3 {axes=1,0,2} : float32[5,2,3]
+       %6 = reshape %5 {shape=5,6} : float32[5,6]
+       %7 = transpose %4 {axes=1,0,2} : float32[4,2,3]
+       %8 = reshape %7 {shape=4,6} : float32[4,6]
+       %9 = exp %8 : float32[4,6]
+       return %6, %9
+     })",
+     0},
     {"sum_inner", R"(graph g(%0: float32[6,75]) {
        %1 = sum %0 {dtype=float32 axes=1} : float32[6]
        return %1

@@ -32,11 +32,9 @@ class Lowering {
     const Ref tasks = arg(f_.batch * blocks), extent = arg(f_.n), size_arg = arg(size), blocks_arg = arg(blocks);
     const Ref task = b_.loop(LoopKind::Parallel, b_.index(0), tasks);
     const auto [batch, block] = split(b_, task, blocks_arg);
-    for (std::int64_t r = 0; r < f_.rows; ++r) {
-      few_.push_back(offset(times(b_, batch, arg(f_.few.batch)), r * f_.few.row));
-      result_.push_back(offset(times(b_, batch, arg(f_.out.batch)), r * f_.out.row));
-    }
+    few_ = times(b_, batch, arg(f_.few.batch));
     matrix_ = times(b_, batch, arg(f_.matrix.batch));
+    result_ = times(b_, batch, arg(f_.out.batch));
     const auto [begin, end] = block_range(b_, block, size_arg, extent);
     along ? columns(begin, end) : runs(begin, end);
     b_.end();
@@ -50,45 +48,50 @@ class Lowering {
   // Each column of the matrix lies in one piece: lanes along it.
   void columns(Ref begin, Ref end) {
     const Ref k = arg(f_.k), step = arg(f_.matrix.n), result_step = arg(f_.out.n);
+    std::vector<Ref> few{few_}, result{result_}, sums;  // by row
+    for (std::int64_t r = 1; r < f_.rows; ++r) {
+      few.push_back(plus(b_, few_, arg(r * f_.few.row)));
+      result.push_back(plus(b_, result_, arg(r * f_.out.row)));
+    }
     const Ref column = b_.loop(LoopKind::Serial, begin, end);
     const Ref at = plus(b_, matrix_, times(b_, column, step));
     const Ref lane = b_.loop(LoopKind::Vector, b_.index(0), k, 1, kFarAhead);
-    std::vector<Ref> partials;
-    for (std::int64_t r = 0; r < f_.rows; ++r) partials.push_back(b_.carry(sum_, identity_));
+    for (std::int64_t r = 0; r < f_.rows; ++r) sums.push_back(b_.carry(sum_, identity_));
     const Ref w = load(1, plus(b_, at, lane)), along = f_.few.k == 1 ? lane : times(b_, lane, arg(f_.few.k));
-    for (std::size_t r = 0; r < partials.size(); ++r) b_.next(partials[r], added(partials[r], load(0, plus(b_, few_[r], along)), w));
+    for (std::size_t r = 0; r < sums.size(); ++r) b_.next(sums[r], added(sums[r], load(0, plus(b_, few[r], along)), w));
     b_.end();
-    std::vector<Ref> sums;
-    for (Ref p : partials) sums.push_back(b_.combine(Op::Add, p));
-    for (std::size_t r = 0; r < sums.size(); ++r) store(r, times(b_, column, result_step), sums[r]);
+    for (Ref& s : sums) s = b_.combine(Op::Add, s);
+    for (std::size_t r = 0; r < sums.size(); ++r) store(plus(b_, result[r], times(b_, column, result_step)), sums[r]);
     b_.end();
   }
 
   // Each row of the matrix lies in one piece: lanes along it, and a carry for each partial.
   void runs(Ref begin, Ref end) {
-    const Ref last = arg(f_.k - 1), whole = arg(f_.k / lanes_), parts = arg(ceil_div(f_.k, lanes_));
-    for (std::size_t r = 0; r < few_.size(); ++r) {
-      const Ref lane = b_.loop(LoopKind::Vector, begin, end, kRun);
-      std::vector<Ref> sums(static_cast<std::size_t>(lanes_), identity_);
-      fold(sums, r, lane, b_.index(0), whole, kNone);
-      fold(sums, r, lane, whole, parts, last);
-      for (std::size_t half = sums.size() / 2; half > 0; half /= 2)
-        for (std::size_t i = 0; i < half; ++i) sums[i] = b_.compute(Op::Add, sum_, sums[i], sums[i + half]);
-      store(r, f_.out.n == 1 ? lane : times(b_, lane, arg(f_.out.n)), sums[0]);
-      b_.end();
-    }
+    const Ref last = arg(f_.k - 1), whole = arg(f_.k / lanes_), parts = arg(ceil_div(f_.k, lanes_)), rows = arg(f_.rows);
+    const Ref few_row = arg(f_.few.row), result_row = arg(f_.out.row);
+    const Ref row = b_.loop(LoopKind::Serial, b_.index(0), rows);
+    const Ref few = plus(b_, few_, times(b_, row, few_row)), result = plus(b_, result_, times(b_, row, result_row));
+    const Ref lane = b_.loop(LoopKind::Vector, begin, end, kRun);
+    std::vector<Ref> sums(static_cast<std::size_t>(lanes_), identity_);
+    fold(sums, few, lane, b_.index(0), whole, kNone);
+    fold(sums, few, lane, whole, parts, last);
+    for (std::size_t half = sums.size() / 2; half > 0; half /= 2)
+      for (std::size_t i = 0; i < half; ++i) sums[i] = b_.compute(Op::Add, sum_, sums[i], sums[i + half]);
+    store(plus(b_, result, f_.out.n == 1 ? lane : times(b_, lane, arg(f_.out.n))), sums[0]);
+    b_.end();
+    b_.end();
   }
-  // Parts [begin, end) of `lanes` rows; of the last one, rows up to `last`.
-  void fold(std::vector<Ref>& sums, std::size_t r, Ref lane, Ref begin, Ref end, Ref last) {
+  // Parts [begin, end) of `lanes` rows of the matrix; of the last one, rows up to `last`.
+  void fold(std::vector<Ref>& sums, Ref few, Ref lane, Ref begin, Ref end, Ref last) {
     const Ref few_step = arg(f_.few.k), step = arg(f_.matrix.k);
     const Ref part = b_.loop(LoopKind::Serial, begin, end);
     for (Ref& s : sums) s = b_.carry(sum_, s);
     const Ref first = times(b_, part, b_.index(lanes_));
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const Ref k = plus(b_, first, b_.index(static_cast<std::int64_t>(i)));
-      const Ref row = last == kNone ? k : b_.compute(Op::Minimum, i64, k, last);
-      const Ref x = load(0, plus(b_, few_[r], times(b_, row, few_step)));
-      const Ref w = load(1, plus(b_, plus(b_, matrix_, times(b_, row, step)), lane));
+      const Ref at = last == kNone ? k : b_.compute(Op::Minimum, i64, k, last);
+      const Ref x = load(0, plus(b_, few, times(b_, at, few_step)));
+      const Ref w = load(1, plus(b_, plus(b_, matrix_, times(b_, at, step)), lane));
       const Ref sum = added(sums[i], x, w);
       b_.next(sums[i], last == kNone ? sum : b_.compute(Op::Where, sum_, b_.compute(Op::LessEqual, i64, k, last), sum, sums[i]));
     }
@@ -99,18 +102,16 @@ class Lowering {
     out_.integers.push_back(value);
     return b_.arg();
   }
-  Ref offset(Ref base, std::int64_t by) { return by == 0 ? base : plus(b_, base, arg(by)); }
   Ref load(int buffer, Ref index) { return b_.cast(b_.load(buffer, index), sum_); }
   Ref added(Ref sum, Ref x, Ref w) { return b_.compute(Op::Add, sum_, sum, b_.compute(Op::Multiply, sum_, x, w)); }
-  void store(std::size_t r, Ref along, Ref sum) { b_.store(2, plus(b_, result_[r], along), b_.cast(sum, f_.dtype)); }
+  void store(Ref at, Ref sum) { b_.store(2, at, b_.cast(sum, f_.dtype)); }
 
   const FewRows& f_;
   const int lanes_;
   const Dtype sum_;
   Builder b_;
   Lowered out_;
-  Ref identity_, matrix_ = kNone;
-  std::vector<Ref> few_, result_;  // by row: where it begins
+  Ref identity_, few_ = kNone, matrix_ = kNone, result_ = kNone;  // where those of a task's batch begin
 };
 
 }  // namespace
