@@ -132,9 +132,12 @@ class Sinker {
       if ((a.agreed || wanted_[id]) && !pinned_[id] && a.views != kNothing) ask(n.in[0], a.views, std::min(a.budget, kMaxCost));
       return;
     }
-    const bool in_kernel = graph::is_pointwise(n) || ops::info(n.op).kind == ops::OpKind::Reduce;
+    const ops::OpKind kind = ops::info(n.op).kind;
+    const bool in_kernel = graph::is_pointwise(n) || kind == ops::OpKind::Reduce;
     for (Id in : n.in) {
-      if (in_kernel) wanted_[in] = true;
+      // A branch, a loop or blocks would copy what is not row-major.
+      const bool copied = kind == ops::OpKind::Region && !graph::is_row_major(g_[in].type.shape, layouts_[in].strides);
+      if (in_kernel || copied) wanted_[in] = true;
       if (is_product(n.op)) pinned_[in] = true;
       if (a.agreed && !is_scalar_of(in, n)) ask(in, a.views, a.budget);
     }
@@ -178,7 +181,7 @@ class Sinker {
   const Graph& g_;
   std::vector<int> uses_;
   std::vector<Asked> asked_;
-  std::vector<bool> wanted_;  // of views: a kernel reads it, so that computing its operand there saves one
+  std::vector<bool> wanted_;  // of views: a kernel reads it, or would copy it, so that computing its operand there saves one
   std::vector<bool> pinned_;  // of views: a product reads it, or a view of it, so it stays
   std::vector<graph::Layout> layouts_;
   std::vector<Step> steps_;
