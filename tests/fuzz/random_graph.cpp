@@ -332,7 +332,19 @@ class Generator {
     inner.depth_ = depth_ + 1;
     return inner.body(inputs, outputs);
   }
-  // A checkpoint, a branch, or a scan over x; all results enter the pool.
+  // Of x, rows in two parts and all of them: rows in parts, and a sum.
+  Node blocks(Id x) {
+    const graph::Type t = type(x);
+    const std::int64_t rows = t.shape[1], some = rows / 2;
+    Node n{Op::Blocks, {x, x}, {1, 1}, {Dtype::bool_, Shape{0}}};
+    for (const auto& [start, size] : {std::pair{some, rows - some}, {std::int64_t{0}, some}}) {
+      n.attrs.insert(n.attrs.end(), {start == 0, start, size, 0, rows, start, size, 0, rows});
+      const graph::Type part = graph::window_type(t, 1, size), all = graph::window_type(t, 1, rows);
+      n.bodies.push_back(body_like(std::vector{part, all}, std::vector{part, graph::Type{Dtype::float32, all.shape}}));
+    }
+    return n;
+  }
+  // A checkpoint, a branch, blocks, or a scan over x; all results enter the pool.
   Id region(Id x) {
     if (depth_ > 1 || elements(x) > 512) return x;
     const Id y = any();
@@ -340,8 +352,13 @@ class Generator {
     if (elements(y) > 512) return x;
     Node n{Op::Checkpoint, {x, y}, {}, {Dtype::bool_, Shape{0}}};
     const std::vector<graph::Type> both{tx, ty};
-    switch (pick(3)) {
+    switch (pick(4)) {
       case 0: n.bodies = {body_like(both, both)}; break;
+      case 2: {
+        if (tx.shape.size() < 2 || tx.shape[1] < 2) return x;
+        n = blocks(x);
+        break;
+      }
       case 1: {
         n.op = Op::Cond;
         n.in.insert(n.in.begin(), like(Shape{}, Dtype::bool_));
