@@ -90,10 +90,29 @@ Signature batched_signature(const Graph& g, const Node& n, std::int64_t size) {
   return s;
 }
 
-// The rules of bodies.h for the windows of a blocks node.
+// Whether windows, in any order, cover [0, extent), each element once.
+bool covers(std::vector<BlocksParts::Window> windows, std::int64_t extent) {
+  std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+  std::int64_t at = 0;
+  for (const auto& [start, size] : windows) {
+    if (start != at) return false;
+    at += size;
+  }
+  return at == extent;
+}
+
+// The rules of bodies.h for a blocks node.
 void verify_blocks(const Graph& g, const Node& n, FunctionRef<void(bool, const char*)> require) {
   require(n.attrs.size() > 2 && !n.bodies.empty() && !n.in.empty(), "there is no block");
   const BlocksParts p(n);
+  for (const Body& body : n.bodies) {
+    const std::vector<Type> outputs = output_types(*body);
+    require(outputs.size() == p.results && p.sums <= p.results, "the number of results is wrong");
+    require(std::all_of(outputs.begin(), outputs.end(), [](const Type& t) { return !t.shape.empty(); }),
+            "a result has no axis for windows");
+    for (Id id = 0; id < body->size(); ++id)
+      require(ops::info((*body)[id].op).kind != ops::OpKind::Region || (*body)[id].op == Op::Checkpoint, "a part has branches or loops");
+  }
   require(p.blocks > 0 && n.attrs.size() == 2 + p.blocks * (1 + 2 * (p.operands + p.results)), "the number of windows is wrong");
   const Shape grid = grid_of(g, n);
   for (const Type& t : types_of(g, n.in)) {
@@ -121,22 +140,16 @@ void verify_blocks(const Graph& g, const Node& n, FunctionRef<void(bool, const c
     const std::int64_t extent = g[n.in[i]].type.shape[p.grid];
     require(p.operand(0, i).size == extent || p.is_parted(i, extent), "an operand is neither cut into parts nor read whole first");
   }
+  for (std::size_t i = 0; i + p.sums < p.results; ++i) {
+    std::vector<BlocksParts::Window> windows;
+    for (std::size_t b = 0; b < p.blocks; ++b) windows.push_back(p.result(b, i));
+    require(covers(std::move(windows), results[i].shape[p.grid]), "the windows of a result do not cover it");
+  }
   for (std::size_t i = p.results - p.sums; i < p.results; ++i) {
     const Dtype t = results[i].dtype;
     require(t == Dtype::float32 || t == Dtype::float64 || t == Dtype::complex64, "a sum has a dtype that is not added up");
     require(p.result(0, i).start == 0, "the first window of a sum is not whole");
   }
-}
-
-// Whether windows, in any order, cover [0, extent), each element once.
-bool covers(std::vector<BlocksParts::Window> windows, std::int64_t extent) {
-  std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
-  std::int64_t at = 0;
-  for (const auto& [start, size] : windows) {
-    if (start != at) return false;
-    at += size;
-  }
-  return at == extent;
 }
 
 }  // namespace

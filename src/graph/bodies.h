@@ -18,7 +18,7 @@
 //                 of its own. Its outputs go to windows of the results; to each of the last results, `sums` in number, they are added, in
 //                 the order of the blocks. Windows of other results cover the axis, each element once; so do those of an operand, or
 //                 that of the first block is whole, as it is of every sum. windows: for each block its body, then start and size of
-//                 each operand and of each result. Sums are float32, float64 or complex64.
+//                 each operand and of each result. Sums are float32, float64 or complex64. Bodies have no branches and loops.
 //
 // The results of the others are their first operands, the outputs, unchanged; only transforms look at what else they hold.
 //

@@ -27,13 +27,11 @@ void note_workers() {
 }
 }  // namespace
 
-namespace {
-thread_local bool alone = false;  // this thread is one of parallel_for_libraries
-}
-
 int max_threads() { return omp_get_max_threads(); }
 
 namespace {
+thread_local bool alone = false;  // within parallel_for_libraries, whose caller holds the pool
+
 std::int64_t threads_for(std::int64_t n, std::int64_t grain) {
   return alone || omp_in_parallel() ? 1 : std::min<std::int64_t>(omp_get_max_threads(), n / std::max<std::int64_t>(grain, 1));
 }
@@ -57,6 +55,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int6
 }
 
 void parallel_for_libraries(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f) {
+  if (alone) return f(0, n);
   const std::int64_t threads = threads_for(n, grain);
   std::lock_guard lock(region());
   const auto by_itself = [&](std::int64_t begin, std::int64_t end) {

@@ -13,12 +13,11 @@ int max_threads();
 /// Runs on the calling thread when one range is enough or another region holds the pool. `f` does not throw.
 void parallel_for(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f);
 
-/// Runs f while no other region of ours uses the pool: for library products, whose bits depend on their number of threads. Within
-/// parallel_for_libraries, runs it at once, on one thread.
+/// Runs f while no other region of ours uses the pool: for library products, whose bits depend on their number of threads.
 void with_pool(FunctionRef<void()> f);
 
 /// parallel_for that waits for the pool, and in which the libraries that run on it use one thread: so their bits depend on no number of
-/// threads. What it calls of the above runs on its own thread.
+/// threads. What f calls of these functions runs on f's own thread.
 void parallel_for_libraries(std::int64_t n, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> f);
 
 }  // namespace sinter::runtime

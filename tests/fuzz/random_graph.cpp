@@ -332,6 +332,12 @@ class Generator {
     inner.depth_ = depth_ + 1;
     return inner.body(inputs, outputs);
   }
+  // A graph like that without branches and loops.
+  Graph part_like(std::span<const graph::Type> inputs, std::span<const graph::Type> outputs) {
+    Generator inner(random_());
+    inner.depth_ = 2;
+    return inner.body(inputs, outputs);
+  }
   // Of x, rows in two parts and all of them: rows in parts, and a sum.
   Node blocks(Id x) {
     const graph::Type t = type(x);
@@ -340,7 +346,7 @@ class Generator {
     for (const auto& [start, size] : {std::pair{some, rows - some}, {std::int64_t{0}, some}}) {
       n.attrs.insert(n.attrs.end(), {start == 0, start, size, 0, rows, start, size, 0, rows});
       const graph::Type part = graph::window_type(t, 1, size), all = graph::window_type(t, 1, rows);
-      n.bodies.push_back(body_like(std::vector{part, all}, std::vector{part, graph::Type{Dtype::float32, all.shape}}));
+      n.bodies.push_back(part_like(std::vector{part, all}, std::vector{part, graph::Type{Dtype::float32, all.shape}}));
     }
     return n;
   }
