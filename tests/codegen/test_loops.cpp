@@ -2,7 +2,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "codegen/kernels.h"
+#include "kernel/lower/lower.h"
 
 namespace sinter::tests {
 namespace {
@@ -46,6 +49,40 @@ TEST(Loops, StridedRowSums) {
     for (int n : {1, 16, 40})
       check_kernel(k, {{random_elements(t, 3 * 120, 4), random_elements(t, 3, 5)}, {3, n, 120, 3}, {}, 3}, str("length ", n));
   }
+}
+
+// Products of few rows: code against the interpreter, and one layout of the matrix against the other.
+TEST(Loops, ProductsOfFewRows) {
+  for (Dtype t : {float16, bfloat16, float32, float64})
+    for (const auto& [rows, n, k] : {std::tuple{1, 70, 33}, {3, 5, 100}, {4, 130, 7}}) {
+      const std::vector<std::uint8_t> few = random_elements(t, static_cast<std::size_t>(2 * rows * k), 6),
+                                      matrix = random_elements(t, static_cast<std::size_t>(2 * n * k), 7);
+      std::vector<std::uint8_t> transposed = matrix;  // of each of the two: (k, n) to (n, k)
+      const auto size = static_cast<std::size_t>(size_of(t));
+      for (std::size_t b = 0; b < 2; ++b)
+        for (std::size_t i = 0; i < static_cast<std::size_t>(k); ++i)
+          for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
+            const std::size_t begin = b * static_cast<std::size_t>(n * k);
+            std::memcpy(&transposed[(begin + j * static_cast<std::size_t>(k) + i) * size],
+                        &matrix[(begin + i * static_cast<std::size_t>(n) + j) * size], size);
+          }
+      for (int lanes : {8, 16}) {
+        std::vector<std::vector<std::uint8_t>> sums;
+        for (bool along : {false, true}) {
+          kernel::FewRows f{t, 2, rows, n, k, {rows * k, k, 1}, {n * k, n, 1}, {rows * n, n, 1}};
+          if (along) f.matrix = {n * k, 1, k};
+          kernel::Lowered l = kernel::lower_few_rows(f, lanes);
+          Launch launch{
+              {few, along ? transposed : matrix, random_elements(t, static_cast<std::size_t>(2 * rows * n), 8)}, l.integers, {}, l.tasks};
+          if (!along) launch.buffers.push_back(std::vector<std::uint8_t>(static_cast<std::size_t>(l.scratch_bytes)));
+          check_kernel(l.kernel, launch, str(rows, " rows, ", lanes, " lanes, along ", along));
+          const kernel::Block block = launch.block();
+          kernel::interpret(l.kernel, lanes, 0, l.tasks, block.data());
+          sums.push_back(launch.buffers[2]);
+        }
+        expect_equal(t, sums[1], sums[0], str(rows, " rows, ", lanes, " lanes"));
+      }
+    }
 }
 
 // Sums of columns: a serial loop inside a vector loop.
