@@ -61,6 +61,7 @@ class Planner {
   void emit_product(Id id);
   void emit_region(Id id);
   void emit_solve(Id id);
+  void emit_sort(Id id);
   void emit_convolution(Id id);
   Place row_major_operand(Id id);
   void emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes);

@@ -232,6 +232,10 @@ class Generator {
     const Shape s = type(x).shape;
     if (s.empty() || s.product() == 0) return x;
     std::size_t axis = static_cast<std::size_t>(pick(static_cast<int>(s.size())));
+    if (pick(6) == 0 && !is_complex(type(x).dtype)) {
+      const Id order = g_.add({Op::ArgSort, {x}, {static_cast<std::int64_t>(axis)}, {Dtype::uint32, s}});
+      return pick(2) ? order : g_.add({Op::TakeAlong, {x, order}, {static_cast<std::int64_t>(axis)}, type(x)});
+    }
     if (pick(2)) {
       Id index = graph::cast(g_, any(), pick(2) ? Dtype::int32 : Dtype::uint8);
       Shape out;
@@ -375,7 +379,7 @@ bool is_rounded(const Graph& g) {
     Op op = g[id].op;
     for (const graph::Body& b : g[id].bodies)
       if (is_rounded(*b)) return true;
-    if (ops::info(op).kind == OpKind::Call || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
+    if ((ops::info(op).kind == OpKind::Call && op != Op::ArgSort) || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
   }
   return false;
 }

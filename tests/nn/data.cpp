@@ -6,21 +6,6 @@
 namespace sinter::tests {
 namespace {
 
-TEST(Data, shuffled_is_a_permutation) {
-  const std::vector<std::int64_t> a = data::shuffled(100, random::key(1)), b = data::shuffled(100, random::key(1));
-  EXPECT_EQ(a, b);
-  EXPECT_NE(a, data::shuffled(100, random::key(2)));
-  std::vector<std::int64_t> sorted = a;
-  std::ranges::sort(sorted);
-  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(sorted[i], static_cast<std::int64_t>(i));
-  EXPECT_TRUE(data::shuffled(0, random::key(1)).empty());
-  // All six orders of three are equally likely.
-  std::map<std::vector<std::int64_t>, int> counts;
-  for (std::uint64_t i = 0; i < 3000; ++i) ++counts[data::shuffled(3, random::key(i))];
-  EXPECT_EQ(counts.size(), 6u);
-  for (const auto& [order, n] : counts) EXPECT_NEAR(n, 500, 90);
-}
-
 TEST(Data, batches_hold_every_element_once) {
   const Array x = reshape(arange(46), {23, 2}), y = transpose(reshape(arange(46, float64), {2, 23})), z = astype(arange(23), uint8);
   for (const int prefetch : {0, 1, 3}) {

@@ -102,6 +102,8 @@ inline const GraphCase kGraphCases[] = {
     {"solve_batch", R"(graph g(%0: float64[2,2,2], %1: float64[2,2,1]) { %2 = constant {bits=6,1,0,-6} : float64[2,2]
        %3 = broadcast_to %2 {shape=2,2,2} : float64[2,2,2] %4 = add %0, %3 : float64[2,2,2] %5 = solve %4, %1 : float64[2,2,1]
        return %5, %4 })"},
+    {"sort", R"(graph g(%0: float64[3,5]) { %1 = argsort %0 {axis=1} : uint32[3,5] %2 = take_along_axis %0, %1 {axis=1} : float64[3,5]
+       %3 = exp %2 : float64[3,5] %4 = argsort %0 {axis=0} : uint32[3,5] return %3, %1, %4 })"},
     {"conv", R"(graph g(%0: float64[2,4,2], %1: float64[3,2,2]) {
        %2 = conv %0, %1 {groups=1 axes=4,2,2,1,1,1} : float64[2,3,3] %3 = tanh %2 : float64[2,3,3] return %3 })"},
     {"conv_input", R"(graph g(%0: float64[2,2,1,4], %1: float64[4,2,2,1]) {

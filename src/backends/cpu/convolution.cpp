@@ -208,9 +208,9 @@ class NoConvolution final : public Routine {
 
 }  // namespace
 
-Convolver make_convolution(const kernel::ConvDesc& d) {
+WithWorkspace make_convolution(const kernel::ConvDesc& d) {
   if (d.geometry.work() == 0) return {std::make_shared<NoConvolution>(d), 0};
-  Convolver made;
+  WithWorkspace made;
   std::string error;
   // The library's primitives remember the number of threads for which they were made: one.
   runtime::parallel_for_libraries(1, 1, [&](std::int64_t, std::int64_t) {
