@@ -297,6 +297,27 @@ const Case kCases[] = {
        %4 = exp %3 : float32[7,2,3]
        return %2, %4
      })"},
+    // The same indices along several axes, and as numbers.
+    {"take_twice", R"(graph g(%0: float32[4,4], %1: int32[4], %2: float32[4,4,4]) {
+       %3 = take %0, %1 {axis=0} : float32[4,4]
+       %4 = take %0, %1 {axis=1} : float32[4,4]
+       %5 = add %3, %4 : float32[4,4]
+       %6 = take %2, %1 {axis=0} : float32[4,4,4]
+       %7 = take %2, %1 {axis=1} : float32[4,4,4]
+       %8 = take %2, %1 {axis=2} : float32[4,4,4]
+       return %5, %6, %7, %8
+     })"},
+    {"take_and_read", R"(graph g(%0: float32[4,4], %1: int32[4]) {
+       %2 = astype %1 {dtype=float32} : float32[4]
+       %3 = take %0, %1 {axis=1} : float32[4,4]
+       %4 = sum %3 {dtype=float32 axes=1} : float32[4]
+       %5 = add %4, %2 : float32[4]
+       %6 = exp %3 : float32[4,4]
+       %7 = reshape %5 {shape=4,1} : float32[4,1]
+       %8 = broadcast_to %7 {shape=4,4} : float32[4,4]
+       %9 = multiply %8, %6 : float32[4,4]
+       return %5, %9
+     })"},
     {"take_along", R"(graph g(%0: float32[7,5], %1: uint32[7,3]) {
        %2 = take_along_axis %0, %1 {axis=1} : float32[7,3]
        return %2

@@ -237,7 +237,8 @@ class Generator {
       return pick(2) ? order : g_.add({Op::TakeAlong, {x, order}, {static_cast<std::int64_t>(axis)}, type(x)});
     }
     if (pick(2)) {
-      Id index = graph::cast(g_, any(), pick(2) ? Dtype::int32 : Dtype::uint8);
+      if (!indices_ || pick(3)) indices_ = graph::cast(g_, any(), pick(2) ? Dtype::int32 : Dtype::uint8);
+      const Id index = *indices_;  // often those of another read, which may be along another axis
       Shape out;
       for (std::size_t d = 0; d < s.size(); ++d) {
         if (d != axis)
@@ -370,6 +371,7 @@ class Generator {
   std::mt19937 random_;
   Graph g_;
   std::vector<Id> pool_;
+  std::optional<Id> indices_;
   int tries_ = 0;
 };
 
