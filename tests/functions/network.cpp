@@ -398,8 +398,7 @@ TEST(Random, permutations) {
   const Array orders = vmap([](const Array& key) { return random::permutation(3, key); })(keys);
   const Array number = sum(orders * Array({9, 3, 1}), 1);
   for (int order : {5, 7, 11, 15, 19, 21}) EXPECT_NEAR(sum(number == order).item<int>(), 500, 90) << order;
-  for (int i : {0, 2999})
-    EXPECT_TRUE(array_equal(take(orders, i, 0), random::permutation(3, take(keys, i, 0))).item<bool>());
+  for (int i : {0, 2999}) EXPECT_TRUE(array_equal(take(orders, i, 0), random::permutation(3, take(keys, i, 0))).item<bool>());
   // Compiled: the bits of the plain call, and without a key new ones each time.
   auto shuffle = compile([](const Array& x, const Array& key) { return random::permutation(x, key); });
   EXPECT_TRUE(array_equal(shuffle(x, k), random::permutation(x, k)).item<bool>());

@@ -381,7 +381,8 @@ bool is_rounded(const Graph& g) {
     Op op = g[id].op;
     for (const graph::Body& b : g[id].bodies)
       if (is_rounded(*b)) return true;
-    if ((ops::info(op).kind == OpKind::Call && op != Op::ArgSort) || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
+    if ((ops::info(op).kind == OpKind::Call && op != Op::ArgSort) || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype)))
+      return true;
   }
   return false;
 }

@@ -82,8 +82,7 @@ const std::vector<Pair>& pairs() {
          return Arrays{along(0), along(1), scatter_add_axis(a[0], a[1], a[0] + 1, 0), scatter_add_axis(a[0], a[1], a[0] + 1, 1)};
        }},
       {"put_along_axis", [](A a) { return Arrays{put_along_axis(a[0], a[1], a[0] + 1, 0), put_along_axis(a[0], a[1], a[0] + 1, 1)}; }},
-      {"sorting",
-       [](A a) { return Arrays{sort(a[0]), sort(a[0], 0), sort(a[0], 1), argsort(a[0]), argsort(a[0], 0), argsort(a[0], 1)}; }},
+      {"sorting", [](A a) { return Arrays{sort(a[0]), sort(a[0], 0), sort(a[0], 1), argsort(a[0]), argsort(a[0], 0), argsort(a[0], 1)}; }},
       {"cumulative",
        [](A a) {
          Arrays r;

@@ -1,5 +1,6 @@
 // Batches of data.
 #include <algorithm>
+#include <thread>
 
 #include "nn/models.h"
 
@@ -46,6 +47,23 @@ TEST(Data, an_epoch_may_end_early) {
   int n = 0;
   for (const auto& b : data::Batches({zeros({0, 3})}, 4).in_order()) n += static_cast<int>(b.size());
   EXPECT_EQ(n, 0);
+}
+
+// Each epoch has a thread of its own, and all of them read the same arrays while others compute with these.
+TEST(Data, epochs_side_by_side) {
+  const Array x = reshape(arange(40000, float32), {200, 200});
+  const data::Batches batches({x, sum(x, 1)}, 7);
+  std::vector<std::thread> threads;
+  std::vector<float> totals(4);
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    threads.emplace_back([&, i] {
+      auto add = compile([](Array& total, const Array& rows, const Array& sums) { total = total + sum(rows) - sum(sums); });
+      Array total = zeros({});
+      for (const std::vector<Array>& b : batches.epoch(random::key(i))) add(total, b[0], b[1]);
+      totals[i] = total.item<float>();
+    });
+  for (std::thread& t : threads) t.join();
+  for (float total : totals) EXPECT_EQ(total, 0);
 }
 
 TEST(Data, mistakes) {

@@ -44,8 +44,7 @@ TEST(Table, SortingInEveryLayout) {
     for (std::int64_t axis : {0, 1, 2})
       for (int layout : {0, 1}) jobs.push_back([=, s = ++seed] { return check(t, {3, 5, 34}, axis, layout, s); });
     jobs.push_back([=, s = ++seed] { return check(t, {40, 40}, 0, 2, s); });
-    for (std::int64_t n : kLengths)
-      jobs.push_back([=, s = ++seed] { return check(t, {2, n}, 1, 1, s) + check(t, {n, 2}, 0, 0, s); });
+    for (std::int64_t n : kLengths) jobs.push_back([=, s = ++seed] { return check(t, {2, n}, 1, 1, s) + check(t, {n, 2}, 0, 0, s); });
   }
   run_jobs(std::move(jobs));
 }
@@ -60,9 +59,8 @@ TEST(Table, SortingIsStable) {
         const std::vector<double> v = x.to_vector<double>();
         std::vector<std::uint32_t> expected(v.size());
         for (std::size_t i = 0; i < v.size(); ++i) expected[i] = static_cast<std::uint32_t>(i);
-        std::stable_sort(expected.begin(), expected.end(), [&](std::uint32_t a, std::uint32_t b) {
-          return std::isnan(v[b]) ? !std::isnan(v[a]) : v[a] < v[b];
-        });
+        std::stable_sort(expected.begin(), expected.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return std::isnan(v[b]) ? !std::isnan(v[a]) : v[a] < v[b]; });
         EXPECT_EQ(argsort(x).to_vector<std::uint32_t>(), expected) << t << " of " << n;
         EXPECT_TRUE(array_equal(sort(x, 0), n == 0 ? x : take(x, Array(expected)), true).item<bool>()) << t << " of " << n;
       }
@@ -81,9 +79,9 @@ TEST(Table, SortingOrdersEveryNumber) {
   }
   EXPECT_EQ(argsort(Array(std::vector<double>{INFINITY, 1e-320, 0.0, -0.0, -INFINITY, -1e-320, NAN, 1e308})).to_vector<int>(),
             (std::vector{4, 5, 2, 3, 1, 7, 0, 6}));
-  EXPECT_EQ(argsort(Array(std::vector<std::int64_t>{5, std::numeric_limits<std::int64_t>::min(), std::int64_t{1} << 40, -1}))
-                .to_vector<int>(),
-            (std::vector{1, 3, 0, 2}));
+  EXPECT_EQ(
+      argsort(Array(std::vector<std::int64_t>{5, std::numeric_limits<std::int64_t>::min(), std::int64_t{1} << 40, -1})).to_vector<int>(),
+      (std::vector{1, 3, 0, 2}));
   EXPECT_EQ(argsort(Array(std::vector<std::uint64_t>{~std::uint64_t{0}, 1, std::uint64_t{1} << 63})).to_vector<int>(),
             (std::vector{1, 2, 0}));
 }
