@@ -13,7 +13,7 @@ namespace sinter::backends {
 namespace {
 
 constexpr int kDigit = 11;              // bits of a digit: its counts stay in the first cache
-constexpr std::int64_t kLong = 1500;    // from here on digits win
+constexpr std::int64_t kLong = 200;     // from here on digits win
 constexpr std::int64_t kGroups = 16;    // of rows: one thread's each, with a workspace of its own
 constexpr double kGrainElements = 2e3;  // of a range that is worth a thread: about 20 us
 
