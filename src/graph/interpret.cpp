@@ -288,10 +288,11 @@ class Interpreter {
       if (i[axis] != 0) return;
       std::vector<std::size_t> order(static_cast<std::size_t>(shape()[axis]));
       for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const auto before = [&](std::size_t a, std::size_t b) {
         const std::size_t at = first + a * stride, other = first + b * stride;
         return is_nan(n, other) ? !is_nan(n, at) : compare(n, x.type->dtype, at, other) < 0;
-      });
+      };
+      std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return before(a, b) || (a < b && !before(b, a)); });
       for (std::size_t k = 0; k < order.size(); ++k) (*out_)[first + k * stride] = order[k];
     });
   }
