@@ -61,8 +61,7 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     cost += graph::cost(g, id);
     computes_ += n.op == Op::RandomBits ? 100 : 1;
   }
-  // Indices of a Take lie along its axis. Where the same array is walked another way too, by another Take or as an operand, it is read
-  // anew.
+  // Indices of a Take lie along its axis. An array that is walked another way too, by another Take or as an operand, is read anew.
   for (Id id : group.members) {
     const Node& n = g[id];
     if (n.op != Op::Take) continue;
