@@ -276,6 +276,8 @@ class SINTER_API Array {
   Array cummax(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
   Array cummin(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
   Array logcumsumexp(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array sort(std::optional<int> axis = {}) const;
+  Array argsort(std::optional<int> axis = {}) const;
   Array astype(Dtype t) const;
   Array reshape(const Shape& shape) const;
   Array flatten(int start_axis = 0, int end_axis = -1) const;

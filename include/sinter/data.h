@@ -54,7 +54,7 @@ class SINTER_API Batches {
     explicit Epoch(std::shared_ptr<State> state) : state_(std::move(state)) {}
     std::shared_ptr<State> state_;
   };
-  /// Shuffled by the key (random::key(n)); the same batches for the same key.
+  /// Shuffled by the key (random::key(n)), as random::permutation does; the same batches for the same key.
   Epoch epoch(const Array& key) const;
   /// In order, whatever the options say.
   Epoch in_order() const;
@@ -64,8 +64,5 @@ class SINTER_API Batches {
   Epoch start(std::vector<std::int64_t> order) const;
   std::shared_ptr<const Source> source_;
 };
-
-/// The numbers 0 to n - 1 in an order that the key decides, each equally likely (Fisher and Yates). Evaluates; for the host.
-SINTER_API std::vector<std::int64_t> shuffled(std::int64_t n, const Array& key);
 
 }  // namespace sinter::data

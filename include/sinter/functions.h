@@ -188,6 +188,14 @@ SINTER_API Array cummin(const Array& x, std::optional<int> axis = {}, bool rever
 /// log of the cumulative sum of exp(x), without overflow; float32 for integers. Not inclusive: the first is -inf.
 SINTER_API Array logcumsumexp(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
 
+// ---- sorting ------------------------------------------------------------------------------------------------------------------------
+// Ascending along the axis; without one, of x flattened. Equal elements keep their order, NaN comes last, and -0 equals +0. DtypeError for
+// complex numbers.
+/// The elements in order. Each one's gradient goes to where it came from.
+SINTER_API Array sort(const Array& x, std::optional<int> axis = {});
+/// uint32 positions of the elements in order.
+SINTER_API Array argsort(const Array& x, std::optional<int> axis = {});
+
 // ---- products -----------------------------------------------------------------------------------------------------------------------
 /// Matrix product of the last two axes; the others broadcast. A 1-d operand is a row on the left, a column on the right.
 SINTER_API Array matmul(const Array& a, const Array& b);

@@ -23,6 +23,8 @@ Array Array::cummin(std::optional<int> axis, bool reverse, bool inclusive) const
 Array Array::logcumsumexp(std::optional<int> axis, bool reverse, bool inclusive) const {
   return sinter::logcumsumexp(*this, axis, reverse, inclusive);
 }
+Array Array::sort(std::optional<int> axis) const { return sinter::sort(*this, axis); }
+Array Array::argsort(std::optional<int> axis) const { return sinter::argsort(*this, axis); }
 Array Array::astype(Dtype t) const { return sinter::astype(*this, t); }
 Array Array::reshape(const Shape& shape) const { return sinter::reshape(*this, shape); }
 Array Array::flatten(int start_axis, int end_axis) const { return sinter::flatten(*this, start_axis, end_axis); }

@@ -131,4 +131,10 @@ Array categorical(const Array& logits, int axis, Dim num_samples, const std::opt
   return argmax(moved + gumbel(shape, logits.dtype(), key), -1);
 }
 
+Array detail::random_order(Dim n, const std::optional<Array>& key) { return argsort(draw("permutation", {n}, 4, key), 0); }
+Array permutation(const Array& x, int axis, const std::optional<Array>& key) {
+  const int along = api::axis_of("permutation", axis, api::shape_of(x, "permutation"));
+  return take(x, detail::random_order(x.shape(along), key), along);
+}
+
 }  // namespace sinter::random

@@ -85,9 +85,9 @@ Windows windows(const char* what, const Array& operand, PerAxis<2> kernel, const
     return {api::reshaped(x, {s[0], places[0], kernel[0], places[1], kernel[1], s[3]}), {2, 4}};
   }
   const std::int64_t row = x.shape(2) * s[3], example = x.shape(1) * row, channels = s[3];
-  return {as_strided(x, {s[0], places[0], places[1], kernel[0], kernel[1], channels},
-                     {example, stride[0] * row, stride[1] * channels, row, channels, 1}),
-          {3, 4}};
+  return {as_strided(x, {kernel[0], kernel[1], s[0], places[0], places[1], channels},
+                     {row, channels, example, stride[0] * row, stride[1] * channels, 1}),
+          {0, 1}};
 }
 void require_image(const char* what, const Array& x) {
   const Shape& s = api::shape_of(x, what);

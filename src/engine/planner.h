@@ -69,6 +69,7 @@ class Planner {
   void emit_few_rows(const kernel::CallDesc& d, const Place& x, const Place& y, const Place& out);
   void emit_region(Id id);
   void emit_solve(Id id);
+  void emit_sort(Id id);
   void emit_convolution(Id id);
   Place row_major_operand(Id id);
   void emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes);

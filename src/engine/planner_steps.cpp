@@ -62,6 +62,7 @@ void Planner::emit(const Item& item) {
   }
   switch (n.op) {
     case Op::Solve: return emit_solve(item.node);
+    case Op::ArgSort: return emit_sort(item.node);
     case Op::Conv:
     case Op::ConvInput:
     case Op::ConvWeight: return emit_convolution(item.node);
@@ -223,17 +224,29 @@ Planner::Place Planner::row_major_operand(Id id) {
   return copy;
 }
 
+void Planner::emit_sort(Id id) {
+  const Node& n = g_[id];
+  const auto axis = static_cast<std::size_t>(n.attrs[0]);
+  kernel::SortDesc desc{g_[n.in[0]].type.dtype, 1, n.type.shape[axis], 1};
+  for (std::size_t d = 0; d < n.type.shape.size(); ++d)
+    if (d != axis) (d < axis ? desc.outer : desc.inner) *= n.type.shape[d];
+  const Place x = row_major_operand(n.in[0]);
+  backends::WithWorkspace made = backends::make_sort(desc);
+  const Place workspace{new_storage(made.workspace, kNoItem), {0, {}}};
+  emit_call(std::move(made.routine), {{x, false}, {*places_[id], true}, {workspace, true}}, size_of(desc.dtype));
+}
+
 void Planner::emit_convolution(Id id) {
   const Node& n = g_[id];
   const Shape operands[] = {g_[n.in[0]].type.shape, g_[n.in[1]].type.shape};
   const kernel::ConvDesc desc{n.type.dtype, ops::result_role(n.op), ops::convolution_of(n.op, n.attrs, operands)};
   const Place a = row_major_operand(n.in[0]), b = row_major_operand(n.in[1]);
-  backends::Convolver made = backends::make_convolution(desc);
+  backends::WithWorkspace made = backends::make_convolution(desc);
   const Place workspace{new_storage(made.workspace, kNoItem), {0, {}}};
   emit_call(std::move(made.routine), {{a, false}, {b, false}, {*places_[id], true}, {workspace, true}}, size_of(desc.dtype));
 }
 
-// Places, and whether the routine writes there.
+// Places, and whether the routine writes there. `bytes`: of an element, where a place does not begin its storage.
 void Planner::emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes) {
   check(places.size() <= Call::kMostBuffers, "plan: a library call has too many buffers");
   plan_.steps_.push_back(Call{std::move(routine), {}});

@@ -86,6 +86,7 @@ class Interpreter {
       case Op::PutAlong: return scatter();
       case Op::Matmul: *out_ = matmul(node_->type, in(0), in(1), nullptr); return;
       case Op::Solve: *out_ = solve(node_->type, in(0), in(1)); return;
+      case Op::ArgSort: return argsort();
       case Op::Conv:
       case Op::ConvInput:
       case Op::ConvWeight: *out_ = convolution(*node_, in(0), in(1)); return;
@@ -273,6 +274,26 @@ class Interpreter {
         const Word written = inclusive ? total : before;
         ops::convert_elements(f.accumulator, dtype(), {&written, 1}, {&(*out_)[e], 1});
       }
+    });
+  }
+
+  // Positions along an axis by their elements. NaN is behind all numbers, and no NaN behind another.
+  void argsort() {
+    const Value& x = in(0);
+    const Numbers n = numbers_of(x.words, x.type->dtype);
+    const auto axis = static_cast<std::size_t>(attr(0));
+    std::size_t stride = 1;
+    for (std::size_t d = axis + 1; d < shape().size(); ++d) stride *= static_cast<std::size_t>(shape()[d]);
+    for_each_index(shape(), [&](std::size_t first, const Index& i) {
+      if (i[axis] != 0) return;
+      std::vector<std::size_t> order(static_cast<std::size_t>(shape()[axis]));
+      for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
+      const auto before = [&](std::size_t a, std::size_t b) {
+        const std::size_t at = first + a * stride, other = first + b * stride;
+        return is_nan(n, other) ? !is_nan(n, at) : compare(n, x.type->dtype, at, other) < 0;
+      };
+      std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return before(a, b) || (a < b && !before(b, a)); });
+      for (std::size_t k = 0; k < order.size(); ++k) (*out_)[first + k * stride] = order[k];
     });
   }
 

@@ -1,4 +1,4 @@
-// CallDesc, SolveDesc, ConvDesc: library calls as data, so that backends need no graph. Layer: kernel.
+// CallDesc, SolveDesc, SortDesc, ConvDesc: library calls as data, so that backends need no graph. Layer: kernel.
 #pragma once
 #include <cstdint>
 
@@ -23,6 +23,12 @@ struct CallDesc {
 struct SolveDesc {
   Dtype dtype = Dtype::float32;
   std::int64_t batch = 1, n = 0, k = 0;
+};
+
+/// uint32 positions along the middle axis of (outer, n, inner), row-major, in the order of the elements.
+struct SortDesc {
+  Dtype dtype = Dtype::float32;
+  std::int64_t outer = 1, n = 0, inner = 1;
 };
 
 /// The array of one role from those of the two others, all row-major.

@@ -22,17 +22,11 @@ std::vector<std::int64_t> ascending(std::int64_t n) {
   std::iota(order.begin(), order.end(), std::int64_t{0});
   return order;
 }
-}  // namespace
-
 std::vector<std::int64_t> shuffled(std::int64_t n, const Array& key) {
-  std::vector<std::int64_t> order = ascending(n);
-  const std::vector<std::uint32_t> bits = random::bits({2 * n}, 4, key).to_vector<std::uint32_t>();
-  for (std::size_t i = order.size(); i-- > 1;) {
-    const std::uint64_t word = std::uint64_t{bits[2 * i]} << 32 | bits[2 * i + 1];
-    std::swap(order[i], order[word % (i + 1)]);  // 64 bits: no bias that could be seen
-  }
-  return order;
+  const std::vector<std::uint32_t> order = random::permutation(n, key).to_vector<std::uint32_t>();
+  return {order.begin(), order.end()};
 }
+}  // namespace
 
 // Arrays by rows, in memory that they keep.
 struct Batches::Source {

@@ -204,6 +204,7 @@ std::optional<Shape> infer_shape(Op op, Shapes in, const Attrs& attrs) {
     case Op::PutAlong: return scatter(op, in, attrs.at(0));
     case Op::Matmul: return matmul(op, in[0], in[1]);
     case Op::Solve: return solve(op, in[0], in[1]);
+    case Op::ArgSort: require(is_axis(attrs.at(0), in[0]), op, "no such axis"); return in[0];
     case Op::Conv:
     case Op::ConvInput:
     case Op::ConvWeight: return convolution_of(op, attrs, in).shape(result_role(op));
@@ -262,6 +263,7 @@ std::optional<Dtype> infer_dtype(Op op, std::span<const Dtype> in, const Attrs& 
     case Op::Any: require(attribute_dtype() == Dtype::bool_, op, "the dtype is not bool"); return Dtype::bool_;
     case Op::ArgMax:
     case Op::ArgMin: require(is_integer(attribute_dtype()), op, "the dtype is not an integer"); return attribute_dtype();
+    case Op::ArgSort: require(!is_complex(in[0]), op, "complex numbers have no order"); return Dtype::uint32;
     case Op::Get: return {};
     case Op::Barrier: return in[0];
     default: break;

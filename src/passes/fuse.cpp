@@ -260,7 +260,7 @@ class Fuser {
   const char* reason(Id producer, Id consumer, std::size_t operand) const {
     const Node &p = g_[producer], &c = g_[consumer];
     switch (ops::info(c.op).kind) {
-      case OpKind::Call: return "a library product reads it from memory";
+      case OpKind::Call: return "a routine of a library reads it from memory";
       case OpKind::Region: return "a branch or loop reads it from memory";
       case OpKind::Alias: return "it is saved, and read when the work behind it begins again";
       case OpKind::Cumulative: return "it is read one element after the other";

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/fork_mutex.h"
+#include "runtime/team.h"
 
 namespace sinter::runtime {
 namespace {
@@ -33,17 +34,15 @@ namespace {
 thread_local bool alone = false;  // within parallel_for_libraries, whose caller holds the pool
 
 std::int64_t threads_for(std::int64_t n, std::int64_t grain) {
-  return alone || omp_in_parallel() ? 1 : std::min<std::int64_t>(omp_get_max_threads(), n / std::max<std::int64_t>(grain, 1));
+  return alone || in_team() ? 1 : std::min<std::int64_t>(omp_get_max_threads(), n / std::max<std::int64_t>(grain, 1));
 }
 // The pool is held.
 void share(std::int64_t n, std::int64_t threads, FunctionRef<void(std::int64_t, std::int64_t)> f) {
   note_workers();
-#pragma omp parallel num_threads(static_cast<int>(threads))
-  {
-    std::int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
-    std::int64_t begin = n * part / parts, end = n * (part + 1) / parts;
+  run_team(threads, [&](std::int64_t part, std::int64_t parts) {
+    const std::int64_t begin = n * part / parts, end = n * (part + 1) / parts;
     if (begin < end) f(begin, end);
-  }
+  });
 }
 }  // namespace
 

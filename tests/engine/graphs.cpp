@@ -364,6 +364,27 @@ const Case kCases[] = {
        %4 = exp %3 : float32[7,2,3]
        return %2, %4
      })"},
+    // The same indices along several axes, and as numbers.
+    {"take_twice", R"(graph g(%0: float32[4,4], %1: int32[4], %2: float32[4,4,4]) {
+       %3 = take %0, %1 {axis=0} : float32[4,4]
+       %4 = take %0, %1 {axis=1} : float32[4,4]
+       %5 = add %3, %4 : float32[4,4]
+       %6 = take %2, %1 {axis=0} : float32[4,4,4]
+       %7 = take %2, %1 {axis=1} : float32[4,4,4]
+       %8 = take %2, %1 {axis=2} : float32[4,4,4]
+       return %5, %6, %7, %8
+     })"},
+    {"take_and_read", R"(graph g(%0: float32[4,4], %1: int32[4]) {
+       %2 = astype %1 {dtype=float32} : float32[4]
+       %3 = take %0, %1 {axis=1} : float32[4,4]
+       %4 = sum %3 {dtype=float32 axes=1} : float32[4]
+       %5 = add %4, %2 : float32[4]
+       %6 = exp %3 : float32[4,4]
+       %7 = reshape %5 {shape=4,1} : float32[4,1]
+       %8 = broadcast_to %7 {shape=4,4} : float32[4,4]
+       %9 = multiply %8, %6 : float32[4,4]
+       return %5, %9
+     })"},
     {"take_along", R"(graph g(%0: float32[7,5], %1: uint32[7,3]) {
        %2 = take_along_axis %0, %1 {axis=1} : float32[7,3]
        return %2
@@ -606,6 +627,23 @@ const Case kCases[] = {
        %7 = conv_weight %0, %2 {groups=1 axes=5,3,1,0,0,1} : float32[2,3,3]
        %8 = conv_weight %3, %4 {groups=1 axes=5,3,1,0,0,1} : float64[2,3,0]
        return %5, %6, %7, %8
+     })"},
+    {"argsort", R"(graph g(%0: float32[3,2000], %1: bool[9,2]) {
+       %2 = exp %0 : float32[3,2000]
+       %3 = argsort %2 {axis=1} : uint32[3,2000]
+       %4 = take_along_axis %2, %3 {axis=1} : float32[3,2000]
+       %5 = transpose %0 {axes=1,0} : float32[2000,3]
+       %6 = argsort %5 {axis=0} : uint32[2000,3]
+       %7 = argsort %1 {axis=0} : uint32[9,2]
+       %8 = slice %0 {start=1,7 size=1,50 step=1,2} : float32[1,50]
+       %9 = argsort %8 {axis=1} : uint32[1,50]
+       return %4, %6, %7, %9
+     })"},
+    {"argsort_empty", R"(graph g(%0: float32[3,0]) {
+       %1 = argsort %0 {axis=1} : uint32[3,0]
+       %2 = argsort %0 {axis=0} : uint32[3,0]
+       %3 = add %1, %2 : uint32[3,0]
+       return %3
      })"},
     {"solve", R"(graph g(%0: float64[5,5], %1: float64[5,3], %2: float32[2,4,4], %3: float32[2,4,1]) {
        %4 = solve %0, %1 : float64[5,3]

@@ -28,6 +28,8 @@ const Case kCases[] = {
     {"softmax", [](const Array& x) { return softmax(x, -1); }},
     {"cumsum", [](const Array& x) { return cumsum(x, 1); }},
     {"cumprod", [](const Array& x) { return cumprod(1 + 1e-3 * x, 0); }},
+    {"sort", [](const Array& x) { return sort(x, 1); }},
+    {"sort_columns", [](const Array& x) { return sort(x, 0) + random::permutation(x, random::key(1)); }},
     {"solve", [](const Array& x) { return linalg::solve(slice(x, {0, 0}, {700, 700}), transpose(slice(x, {0, 0}, {9, 700}))); }},
     {"many_systems", [](const Array& x) { return linalg::solve(reshape(slice(x, {0, 0}, {900, 700}), {700, 30, 30}), ones({30})); }},
     {"layer_norm", [](const Array& x) { return (x - mean(x, 1, true)) * rsqrt(var(x, 1, true) + 1e-5); }},

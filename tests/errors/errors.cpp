@@ -226,6 +226,18 @@ TEST(Errors, cumulative) {
   });
 }
 
+TEST(Errors, sorting) {
+  run({
+      THROWS(ShapeError, "sort: axis out of range; got 2 for shape (2,3); use -2 to 1", sort(m, 2)),
+      THROWS(ShapeError, "argsort: axis out of range; got 0 for shape (); a 0-d array has no axes", argsort(s, 0)),
+      THROWS(DtypeError, "sort: complex numbers have no order; got complex64; take its real() or imag() first", sort(c)),
+      THROWS(Error, "argsort: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             argsort(Array())),
+      THROWS(ShapeError, "permutation: axis out of range; got 2 for shape (2,3); use -2 to 1", random::permutation(m, 2)),
+      THROWS(ShapeError, "permutation: a size is negative; got (-1); use sizes of 0 or more", random::permutation(-1)),
+  });
+}
+
 TEST(Errors, products) {
   run({
       THROWS(

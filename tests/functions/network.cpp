@@ -467,4 +467,32 @@ TEST(Random, draws_follow_their_distributions) {
   EXPECT_EQ(random::categorical(transpose(logits), 0, 5, k).shape(), (Shape{2, 5}));
 }
 
+TEST(Random, permutations) {
+  const Array k = random::key(1), x = reshape(arange(21), {7, 3});
+  // The order of random words (MLX's definition).
+  EXPECT_TRUE(array_equal(random::permutation(100, k), argsort(random::bits({100}, 4, k))).item<bool>());
+  EXPECT_EQ(random::permutation(100, k).dtype(), uint32);
+  EXPECT_TRUE(array_equal(sort(random::permutation(2000, k)), arange(2000)).item<bool>());
+  EXPECT_FALSE(array_equal(random::permutation(100, k), random::permutation(100, random::key(2))).item<bool>());
+  EXPECT_FALSE(array_equal(random::permutation(100), random::permutation(100)).item<bool>());
+  EXPECT_TRUE(array_equal(random::permutation(x, k), take(x, random::permutation(7, k), 0)).item<bool>());
+  EXPECT_TRUE(array_equal(random::permutation(x, -1, k), take(x, random::permutation(Dim(3), k), 1)).item<bool>());
+  EXPECT_EQ(random::permutation(zeros({0, 3}), k).shape(), (Shape{0, 3}));
+  EXPECT_EQ(random::permutation(0).shape(), (Shape{0}));
+  // All six orders of three are equally likely; each key of a batch gives its own.
+  const Array keys = random::split(k, 3000);
+  const Array orders = vmap([](const Array& key) { return random::permutation(3, key); })(keys);
+  const Array number = sum(orders * Array({9, 3, 1}), 1);
+  for (int order : {5, 7, 11, 15, 19, 21}) EXPECT_NEAR(sum(number == order).item<int>(), 500, 90) << order;
+  for (int i : {0, 2999}) EXPECT_TRUE(array_equal(take(orders, i, 0), random::permutation(3, take(keys, i, 0))).item<bool>());
+  // Compiled: the bits of the plain call, and without a key new ones each time.
+  auto shuffle = compile([](const Array& x, const Array& key) { return random::permutation(x, key); });
+  EXPECT_TRUE(array_equal(shuffle(x, k), random::permutation(x, k)).item<bool>());
+  auto fresh = compile([] { return random::permutation(50); });
+  EXPECT_FALSE(array_equal(fresh(), fresh()).item<bool>());
+  // What an element's gradient is does not depend on where it goes.
+  const Array g = grad([&](const Array& v) { return sum(square(random::permutation(v, k))); })(astype(x, float32));
+  EXPECT_TRUE(array_equal(g, 2 * x).item<bool>());
+}
+
 }  // namespace

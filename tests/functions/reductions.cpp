@@ -42,6 +42,15 @@ TEST(Functions, cumulative) {
   const Samples s;
   const auto& [m, f, v, w, t3, b, u8, i8, h, c, nan] = s;
   run({
+      CASE("array([[1, 3, 5],\n       [2, 4, 6]], dtype=int32)", sort(Array({{3, 1, 5}, {4, 6, 2}}), -1)),
+      CASE("array([[3, 1, 2],\n       [4, 6, 5]], dtype=int32)", sort(Array({{3, 1, 5}, {4, 6, 2}}), 0)),
+      CASE("array([1, 2, 3, 4, 5, 6], dtype=int32)", Array({{3, 1, 5}, {4, 6, 2}}).sort()),
+      CASE("array([1, 5, 0, 3, 2, 4], dtype=uint32)", argsort(Array({{3, 1, 5}, {4, 6, 2}}))),
+      CASE("array([2, 0, 1], dtype=uint32)", Array({0.5f, NAN, -1.f}).argsort()),
+      CASE("array([-inf, -0, 0, 2, nan, nan], dtype=float32)", sort(Array({NAN, 2.f, -0.f, 0.f, -INFINITY, NAN}))),
+      CASE("array([false, false, true], dtype=bool)", sort(Array({true, false, false}))),
+      CASE("array([7], dtype=int32)", sort(Array(7))),
+      CASE("array([], dtype=float32)", sort(zeros({0, 3}))),
       CASE("array([1, 3, 6, 10, 15, 21], dtype=int32)", cumsum(m)),
       CASE("array([[1, 2, 3],\n       [5, 7, 9]], dtype=int32)", cumsum(m, 0)),
       CASE("array([[6, 5, 3],\n       [15, 11, 6]], dtype=int32)", cumsum(m, -1, true)),

@@ -232,8 +232,13 @@ class Generator {
     const Shape s = type(x).shape;
     if (s.empty() || s.product() == 0) return x;
     std::size_t axis = static_cast<std::size_t>(pick(static_cast<int>(s.size())));
+    if (pick(6) == 0 && !is_complex(type(x).dtype)) {
+      const Id order = g_.add({Op::ArgSort, {x}, {static_cast<std::int64_t>(axis)}, {Dtype::uint32, s}});
+      return pick(2) ? order : g_.add({Op::TakeAlong, {x, order}, {static_cast<std::int64_t>(axis)}, type(x)});
+    }
     if (pick(2)) {
-      Id index = graph::cast(g_, any(), pick(2) ? Dtype::int32 : Dtype::uint8);
+      if (!indices_ || pick(3)) indices_ = graph::cast(g_, any(), pick(2) ? Dtype::int32 : Dtype::uint8);
+      const Id index = *indices_;  // often those of another read, which may be along another axis
       Shape out;
       for (std::size_t d = 0; d < s.size(); ++d) {
         if (d != axis)
@@ -389,6 +394,7 @@ class Generator {
   std::mt19937 random_;
   Graph g_;
   std::vector<Id> pool_;
+  std::optional<Id> indices_;
   int tries_ = 0;
 };
 
@@ -398,7 +404,8 @@ bool is_rounded(const Graph& g) {
     Op op = g[id].op;
     for (const graph::Body& b : g[id].bodies)
       if (is_rounded(*b)) return true;
-    if (ops::info(op).kind == OpKind::Call || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype))) return true;
+    if ((ops::info(op).kind == OpKind::Call && op != Op::ArgSort) || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype)))
+      return true;
   }
   return false;
 }

@@ -82,6 +82,7 @@ const std::vector<Pair>& pairs() {
          return Arrays{along(0), along(1), scatter_add_axis(a[0], a[1], a[0] + 1, 0), scatter_add_axis(a[0], a[1], a[0] + 1, 1)};
        }},
       {"put_along_axis", [](A a) { return Arrays{put_along_axis(a[0], a[1], a[0] + 1, 0), put_along_axis(a[0], a[1], a[0] + 1, 1)}; }},
+      {"sorting", [](A a) { return Arrays{sort(a[0]), sort(a[0], 0), sort(a[0], 1), argsort(a[0]), argsort(a[0], 0), argsort(a[0], 1)}; }},
       {"cumulative",
        [](A a) {
          Arrays r;
@@ -118,7 +119,9 @@ const std::vector<Pair>& pairs() {
                        random::uniform({4}, float32, key),
                        random::uniform(0, 2, {4}, float32, key),
                        random::normal({4}, float32, 0, 1, key),
-                       random::normal({4}, float32, 1, 2, key)};
+                       random::normal({4}, float32, 1, 2, key),
+                       random::permutation(a[0], key),
+                       random::permutation(a[0], 1, key)};
        }},
       {"comparisons", [](A a) { return Arrays{a[0] < 3, a[0] <= 3, a[0] > 3, a[0] >= 3, a[0] == 3, a[0] != 3}; }},
       {"constants",

@@ -1,25 +1,11 @@
 // Batches of data.
 #include <algorithm>
+#include <thread>
 
 #include "nn/models.h"
 
 namespace sinter::tests {
 namespace {
-
-TEST(Data, shuffled_is_a_permutation) {
-  const std::vector<std::int64_t> a = data::shuffled(100, random::key(1)), b = data::shuffled(100, random::key(1));
-  EXPECT_EQ(a, b);
-  EXPECT_NE(a, data::shuffled(100, random::key(2)));
-  std::vector<std::int64_t> sorted = a;
-  std::ranges::sort(sorted);
-  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(sorted[i], static_cast<std::int64_t>(i));
-  EXPECT_TRUE(data::shuffled(0, random::key(1)).empty());
-  // All six orders of three are equally likely.
-  std::map<std::vector<std::int64_t>, int> counts;
-  for (std::uint64_t i = 0; i < 3000; ++i) ++counts[data::shuffled(3, random::key(i))];
-  EXPECT_EQ(counts.size(), 6u);
-  for (const auto& [order, n] : counts) EXPECT_NEAR(n, 500, 90);
-}
 
 TEST(Data, batches_hold_every_element_once) {
   const Array x = reshape(arange(46), {23, 2}), y = transpose(reshape(arange(46, float64), {2, 23})), z = astype(arange(23), uint8);
@@ -61,6 +47,23 @@ TEST(Data, an_epoch_may_end_early) {
   int n = 0;
   for (const auto& b : data::Batches({zeros({0, 3})}, 4).in_order()) n += static_cast<int>(b.size());
   EXPECT_EQ(n, 0);
+}
+
+// Each epoch has a thread of its own, and all of them read the same arrays while others compute with these.
+TEST(Data, epochs_side_by_side) {
+  const Array x = reshape(arange(40000, float32), {200, 200});
+  const data::Batches batches({x, sum(x, 1)}, 7);
+  std::vector<std::thread> threads;
+  std::vector<float> totals(4);
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    threads.emplace_back([&, i] {
+      auto add = compile([](Array& total, const Array& rows, const Array& sums) { total = total + sum(rows) - sum(sums); });
+      Array total = zeros({});
+      for (const std::vector<Array>& b : batches.epoch(random::key(i))) add(total, b[0], b[1]);
+      totals[i] = total.item<float>();
+    });
+  for (std::thread& t : threads) t.join();
+  for (float total : totals) EXPECT_EQ(total, 0);
 }
 
 TEST(Data, mistakes) {

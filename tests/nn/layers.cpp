@@ -49,6 +49,18 @@ TEST(Layers, are_what_they_are_made_of) {
   check("sequential", both, x, std::get<2>(both.layers)(gelu(std::get<0>(both.layers)(x))));
   check("relu", nn::ReLU(), x, maximum(x, 0));
   check("silu", nn::SiLU(), x, x / (1 + exp(-x)));
+  const Array e = exp(x);
+  check("sigmoid", nn::Sigmoid(), x, 1 / (1 + exp(-x)));
+  check("tanh", nn::Tanh(), x, (e - 1 / e) / (e + 1 / e));
+  check("relu6", nn::ReLU6(), 4 * x + 0.1, minimum(maximum(4 * x + 0.1, 0), 6));
+  check("gelu", nn::GELU(), x, 0.5 * x * (1 + erf(x / std::sqrt(2.0))));
+  check("gelu_tanh", nn::GELUTanh(), x, 0.5 * x * (1 + tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))));
+  check("softplus", nn::Softplus(), x, log(1 + e));
+  check("softsign", nn::Softsign(), x, x / (1 + abs(x)));
+  check("selu", nn::SELU(), x, 1.05070098735548 * where(x > 0, x, 1.67326324235438 * (e - 1)));
+  check("mish", nn::Mish(), x, x * tanh(log(1 + e)));
+  check("hardswish", nn::HardSwish(), x, x * minimum(maximum(x + 3, 0), 6) / 6);
+  check("log sigmoid", nn::LogSigmoid(), x, -log(1 + exp(-x)));
   check("elu", nn::ELU{0.5}, x, where(x > 0, x, 0.5 * (exp(x) - 1)));
   check("leaky relu", nn::LeakyReLU{0.2}, x, where(x > 0, x, 0.2 * x));
   check("softmax", nn::Softmax(), x, exp(x) / sum(exp(x), -1, true));
@@ -90,6 +102,12 @@ TEST(Layers, initial_values_have_their_moments) {
   EXPECT_NEAR(variance(nn::init::he_uniform(s)), 2 / 200.0, 2e-4);
   EXPECT_NEAR(variance(nn::init::he_normal(s, 1)), 1 / 200.0, 1e-4);
   EXPECT_NEAR(variance(nn::init::he_normal({30, 3, 3, 200}, 1)), 1 / 1800.0, 1e-5);
+  EXPECT_NEAR(variance(nn::init::uniform(s, -1, 3)), 16 / 12.0, 2e-2);
+  EXPECT_NEAR(mean(nn::init::uniform(s, -1, 3)).item<double>(), 1, 2e-2);
+  EXPECT_NEAR(variance(nn::init::normal(s, 5, 2)), 4, 0.1);
+  EXPECT_NEAR(mean(nn::init::normal(s, 5, 2)).item<double>(), 5, 3e-2);
+  EXPECT_TRUE(same(nn::init::he_normal(s, 1, float32, random::key(1)), nn::init::he_normal(s, 1, float32, random::key(1))));
+  EXPECT_EQ(nn::init::glorot_normal(s, 1, float64).dtype(), float64);
   EXPECT_NEAR(variance(nn::Linear(200, 300).weight), 1 / 600.0, 1e-4);
   EXPECT_NEAR(variance(nn::Embedding(300, 200).weight), 1 / 200.0, 1e-4);
   EXPECT_EQ(thrown<ShapeError>([] { nn::init::he_normal({3}); }),
@@ -111,6 +129,8 @@ TEST(Layers, batch_norm) {
   expect_near(norm(x), expected, 1e-5);
   expect_near(norm.running_mean, {means[0] / 4, means[1] / 4, means[2] / 4}, 1e-6);
   expect_near(norm.running_var, {0.75 + vars[0] / 4, 0.75 + vars[1] / 4, 0.75 + vars[2] / 4}, 1e-6);
+  // Its gradient goes through mean and variance of the batch; the layer itself stays.
+  check("batch norm in training", [norm](const Array& in) { return nn::BatchNorm(norm)(in); }, x, Array(expected, x.shape()));
   EXPECT_TRUE(has(thrown<Error>([&] { std::as_const(norm)(x); }), "BatchNorm: a const layer cannot update its running statistics"));
   nn::eval(norm);
   EXPECT_TRUE(allclose(std::as_const(norm)(x), (x - norm.running_mean) / sqrt(norm.running_var + 1e-5), 1e-4, 1e-5).item<bool>());
@@ -221,6 +241,9 @@ TEST(Attention, encoder_layers) {
     auto network = [&](const Array& h) { return l.linear2(relu(l.linear1(h))); };
     const Array y = first ? x + l.attention(l.ln1(x), mask) : l.ln1(x + l.attention(x, mask));
     check("encoder layer", [&](const Array& in) { return l(in, mask); }, x, first ? y + network(l.ln2(y)) : l.ln2(y + network(y)));
+    nn::TransformerEncoder stack(2, 8, 2, {.mlp_dims = 16, .norm_first = first});
+    const Array through = stack.layers[1](stack.layers[0](x, mask), mask);
+    check("encoder", [&](const Array& in) { return stack(in, mask); }, x, first ? stack.ln(through) : through);
     // A key that no query sees does not matter.
     const Array other = where(expand_dims(mask, 2), x, 100);
     EXPECT_TRUE(allclose(take(l(x, mask), Array({0, 1, 3}), 1), take(l(other, mask), Array({0, 1, 3}), 1), 1e-4, 1e-5).item<bool>());

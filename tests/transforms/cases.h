@@ -38,6 +38,17 @@ inline const GraphCase kGraphCases[] = {
        %3 = exp %1 : float64[1] return %3, %2 })"},
     {"as_strided", R"(graph g(%0: float64[2,6]) { %1 = as_strided %0 {shape=4,3 strides=2,1 offset=1} : float64[4,3]
        %2 = exp %1 : float64[4,3] return %2 })"},
+    // Windows: that overlap, in whole steps and not; with gaps; over two axes, in any order of the result's; in one place of an axis.
+    {"as_strided_windows", R"(graph g(%0: float64[2,9]) {
+       %1 = as_strided %0 {shape=4,2,3 strides=1,9,2 offset=1} : float64[4,2,3] %2 = exp %1 : float64[4,2,3]
+       %3 = as_strided %0 {shape=2,4,3 strides=9,2,1 offset=0} : float64[2,4,3] %4 = exp %3 : float64[2,4,3]
+       %5 = as_strided %0 {shape=2,3,2 strides=9,3,1 offset=0} : float64[2,3,2] %6 = exp %5 : float64[2,3,2]
+       %7 = as_strided %0 {shape=5,4 strides=1,1 offset=10} : float64[5,4] %8 = exp %7 : float64[5,4]
+       return %2, %4, %6, %8 })"},
+    {"as_strided_windows_2d", R"(graph g(%0: float64[2,5,4,3]) {
+       %1 = as_strided %0 {shape=3,2,2,2,2,3 strides=12,3,60,24,6,1 offset=0} : float64[3,2,2,2,2,3] %2 = exp %1 : float64[3,2,2,2,2,3]
+       %3 = as_strided %0 {shape=2,1,2,3 strides=60,24,3,12 offset=19} : float64[2,1,2,3] %4 = exp %3 : float64[2,1,2,3]
+       return %2, %4 })"},
     {"as_strided_backwards", R"(graph g(%0: float64[6]) { %1 = as_strided %0 {shape=2,3 strides=0,-2 offset=5} : float64[2,3]
        %2 = exp %1 : float64[2,3] return %2 })"},
     {"concatenate", R"(graph g(%0: float64[2,3], %1: float64[2,1]) { %2 = concatenate %0, %1, %0 {axis=1} : float64[2,7]
@@ -102,6 +113,8 @@ inline const GraphCase kGraphCases[] = {
     {"solve_batch", R"(graph g(%0: float64[2,2,2], %1: float64[2,2,1]) { %2 = constant {bits=6,1,0,-6} : float64[2,2]
        %3 = broadcast_to %2 {shape=2,2,2} : float64[2,2,2] %4 = add %0, %3 : float64[2,2,2] %5 = solve %4, %1 : float64[2,2,1]
        return %5, %4 })"},
+    {"sort", R"(graph g(%0: float64[3,5]) { %1 = argsort %0 {axis=1} : uint32[3,5] %2 = take_along_axis %0, %1 {axis=1} : float64[3,5]
+       %3 = exp %2 : float64[3,5] %4 = argsort %0 {axis=0} : uint32[3,5] return %3, %1, %4 })"},
     {"conv", R"(graph g(%0: float64[2,4,2], %1: float64[3,2,2]) {
        %2 = conv %0, %1 {groups=1 axes=4,2,2,1,1,1} : float64[2,3,3] %3 = tanh %2 : float64[2,3,3] return %3 })"},
     {"conv_input", R"(graph g(%0: float64[2,2,1,4], %1: float64[4,2,2,1]) {

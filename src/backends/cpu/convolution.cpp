@@ -1,6 +1,6 @@
 // Convolutions by oneDNN. The batch is cut into chunks whose number is one of the shapes alone, and each chunk is one thread's; the weight
-// gets the sum over the chunks in their order. So the bits depend on no number of threads. Weights are packed as the library likes them;
-// inputs and outputs stay as they lie.
+// gets the sum over the chunks in their order. Of few examples, each is cut into bands of rows of its output. So the bits depend on no
+// number of threads. Weights are packed as the library likes them; inputs and outputs stay as they lie.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -16,10 +16,12 @@ using dnnl::memory;
 using ops::ConvAxis;
 using ops::Convolution;
 
-constexpr std::int64_t kChunkWork = 1'000'000;     // multiplications that are worth a call
-constexpr std::int64_t kMostChunks = 64;           // so many threads can share the work
-constexpr std::int64_t kMostSums = 16, kSums = 4;  // weights that are added up: at most, and in any case
-constexpr std::int64_t kSumsMemory = 4;            // ... in between, those that take so many times the memory of input and output
+constexpr std::int64_t kChunkWork = 1'000'000;          // multiplications that are worth a call
+constexpr std::int64_t kMostChunks = 64;                // so many threads can share the work
+constexpr std::int64_t kMostSums = 16, kSums = 4;       // weights that are added up: at most, and in any case
+constexpr std::int64_t kSumsMemory = 4;                 // ... in between, those that take so many times the memory of input and output
+constexpr std::int64_t kMostBands = 16, kBandRows = 4;  // of all examples; of an output
+constexpr std::int64_t kBandWork = 4'000'000;           // multiplications that are worth a band
 constexpr std::int64_t kAlignment = 64;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -34,6 +36,33 @@ std::int64_t chunk_of(const kernel::ConvDesc& d) {
     most = std::clamp(kSumsMemory * data / bytes_of(c, Convolution::kWeight, Dtype::float32), kSums, kMostSums);
   }
   return std::min(c.batch, std::max(divide_up(c.batch, most), divide_up(kChunkWork, c.work() / c.batch)));
+}
+
+// Rows of the output, and the rows of the input that they see.
+struct Band {
+  std::int64_t output, input;             // the first
+  ConvAxis axis;                          // of an input that ends where the band's does
+  bool operator==(const Band& o) const {  // of one primitive
+    return axis.input == o.axis.input && axis.low == o.axis.low && axis.high == o.axis.high;
+  }
+};
+// The bands into which each example is cut, the whole if that is not worth it.
+std::vector<Band> bands_of(const kernel::ConvDesc& d) {
+  const Convolution& c = d.geometry;
+  const ConvAxis& whole = c.axes[0];
+  const std::vector<Band> one{{0, 0, whole}};
+  const std::int64_t rows = whole.output(), count = std::min({kMostBands / c.batch, rows / kBandRows, c.work() / c.batch / kBandWork});
+  if (d.result != Convolution::kOutput || count < 2) return one;
+  std::vector<Band> bands;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t begin = rows * i / count, end = rows * (i + 1) / count;
+    const std::int64_t first = begin * whole.stride - whole.low,
+                       last = (end - 1) * whole.stride - whole.low + (whole.kernel - 1) * whole.dilation;
+    const std::int64_t from = std::max<std::int64_t>(first, 0), to = std::min(last + 1, whole.input);
+    if (from >= to) return one;  // a band of padding
+    bands.push_back({begin, from, {to - from, whole.kernel, whole.stride, from - first, last + 1 - to, whole.dilation}});
+  }
+  return bands;
 }
 
 // One primitive for a number of examples, which runs on one thread.
@@ -106,11 +135,14 @@ class Part {
 
 class OneDnnConvolution final : public Routine {
  public:
-  explicit OneDnnConvolution(const kernel::ConvDesc& d) : d_(d), chunk_(chunk_of(d)), chunks_(divide_up(d.geometry.batch, chunk_)) {
+  explicit OneDnnConvolution(const kernel::ConvDesc& d) : d_(d) {
     const Convolution& c = d.geometry;
-    full_.emplace(d, chunk_, std::nullopt);
-    const memory::desc packed = full_->weight();
-    if (const std::int64_t rest = c.batch % chunk_) rest_.emplace(d, rest, packed);
+    const std::vector<Band> bands = bands_of(d);
+    if (bands.size() > 1)
+      cut_examples(bands);
+    else
+      cut_batch();
+    const memory::desc packed = parts_[0]->weight();
     const Shape plain = c.shape(Convolution::kWeight);
     memory::dims strides(packed.dims().size());
     std::int64_t stride = 1;
@@ -130,7 +162,9 @@ class OneDnnConvolution final : public Routine {
   }
 
   const char* name() const override { return "convolution"; }
-  std::int64_t workspace() const { return packed_bytes_ * (d_.result == Convolution::kWeight ? chunks_ : 1); }
+  std::int64_t workspace() const {
+    return packed_bytes_ * (d_.result == Convolution::kWeight ? static_cast<std::int64_t>(pieces_.size()) : 1);
+  }
 
   void run(std::span<void* const> given) const override {
     char* work = static_cast<char*>(given[3]);
@@ -144,17 +178,14 @@ class OneDnnConvolution final : public Routine {
 
     const bool weight = d_.result == Convolution::kWeight;
     if (!weight) repack(given[1], work);
-    const Convolution& c = d_.geometry;
-    const std::int64_t in = bytes_of(c, Convolution::kInput, d_.dtype) / c.batch * chunk_,
-                       out = bytes_of(c, Convolution::kOutput, d_.dtype) / c.batch * chunk_;
-    runtime::parallel_for_libraries(chunks_, 1, [&](std::int64_t begin, std::int64_t end) {
+    runtime::parallel_for_libraries(static_cast<std::int64_t>(pieces_.size()), 1, [&](std::int64_t begin, std::int64_t end) {
       dnnl::stream stream(cpu_engine());
-      const dnnl::memory scratch = full_->scratchpad();
+      std::vector<dnnl::memory> scratch;
+      for (const auto& part : parts_) scratch.push_back(part->scratchpad());
       for (std::int64_t i = begin; i < end; ++i) {
-        const bool rest = rest_ && i + 1 == chunks_;
-        (rest ? *rest_ : *full_)
-            .run(d_.result, input + i * in, weight ? work + i * packed_bytes_ : work, output + i * out, stream,
-                 rest ? rest_->scratchpad() : scratch);
+        const Piece& piece = pieces_[static_cast<std::size_t>(i)];
+        parts_[piece.part]->run(d_.result, input + piece.input, weight ? work + i * packed_bytes_ : work, output + piece.output, stream,
+                                scratch[piece.part]);
       }
       stream.wait();
     });
@@ -164,11 +195,39 @@ class OneDnnConvolution final : public Routine {
   }
 
  private:
+  std::int64_t example(Convolution::Role role) const { return bytes_of(d_.geometry, role, d_.dtype) / d_.geometry.batch; }
+  std::size_t add_part(const kernel::ConvDesc& d, std::int64_t examples) {
+    parts_.push_back(std::make_unique<Part>(d, examples, parts_.empty() ? std::nullopt : std::optional(parts_[0]->weight())));
+    return parts_.size() - 1;
+  }
+  void cut_batch() {
+    const std::int64_t batch = d_.geometry.batch, chunk = chunk_of(d_);
+    add_part(d_, chunk);
+    if (batch % chunk) add_part(d_, batch % chunk);
+    for (std::int64_t at = 0; at < batch; at += chunk)
+      pieces_.push_back({at + chunk > batch ? 1u : 0u, at * example(Convolution::kInput), at * example(Convolution::kOutput)});
+  }
+  void cut_examples(const std::vector<Band>& bands) {
+    const std::int64_t in = example(Convolution::kInput) / d_.geometry.axes[0].input,
+                       out = example(Convolution::kOutput) / d_.geometry.axes[0].output();
+    std::vector<std::size_t> part(bands.size());
+    for (std::size_t i = 0; i < bands.size(); ++i) {
+      const auto same = static_cast<std::size_t>(std::find(bands.begin(), bands.end(), bands[i]) - bands.begin());
+      kernel::ConvDesc d = d_;
+      d.geometry.axes[0] = bands[i].axis;
+      part[i] = same < i ? part[same] : add_part(d, 1);
+    }
+    for (std::int64_t n = 0; n < d_.geometry.batch; ++n)
+      for (std::size_t i = 0; i < bands.size(); ++i)
+        pieces_.push_back(
+            {part[i], n * example(Convolution::kInput) + bands[i].input * in, n * example(Convolution::kOutput) + bands[i].output * out});
+  }
   void repack(void* from, void* to) const {
     runtime::parallel_for_libraries(1, 1, [&](std::int64_t, std::int64_t) {
       dnnl::stream stream(cpu_engine());
       const bool pack = d_.result != Convolution::kWeight;
-      dnnl::memory a(pack ? plain_ : full_->weight(), cpu_engine(), from), b(pack ? full_->weight() : plain_, cpu_engine(), to);
+      const memory::desc& packed = parts_[0]->weight();
+      dnnl::memory a(pack ? plain_ : packed, cpu_engine(), from), b(pack ? packed : plain_, cpu_engine(), to);
       reorder_.execute(stream, a, b);
       stream.wait();
     });
@@ -177,8 +236,8 @@ class OneDnnConvolution final : public Routine {
   void add_up(float* sums) const {
     const std::int64_t n = packed_bytes_ / static_cast<std::int64_t>(sizeof(float));
     const auto some = [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t chunk = 1; chunk < chunks_; ++chunk) {
-        const float* more = sums + chunk * n;
+      for (std::size_t chunk = 1; chunk < pieces_.size(); ++chunk) {
+        const float* more = sums + static_cast<std::int64_t>(chunk) * n;
         for (std::int64_t i = begin; i < end; ++i) sums[i] += more[i];
       }
     };
@@ -188,9 +247,16 @@ class OneDnnConvolution final : public Routine {
     });
   }
 
+  // A number of examples, or a band of one: which primitive, and where its input and output begin, in bytes.
+  struct Piece {
+    std::size_t part;
+    std::int64_t input, output;
+  };
+
   kernel::ConvDesc d_;
-  std::int64_t chunk_, chunks_, packed_bytes_ = 0;
-  std::optional<Part> full_, rest_;
+  std::int64_t packed_bytes_ = 0;
+  std::vector<std::unique_ptr<Part>> parts_;  // the first decides how weights are packed
+  std::vector<Piece> pieces_;
   memory::desc plain_;
   dnnl::reorder reorder_;
 };
@@ -208,9 +274,9 @@ class NoConvolution final : public Routine {
 
 }  // namespace
 
-Convolver make_convolution(const kernel::ConvDesc& d) {
+WithWorkspace make_convolution(const kernel::ConvDesc& d) {
   if (d.geometry.work() == 0) return {std::make_shared<NoConvolution>(d), 0};
-  Convolver made;
+  WithWorkspace made;
   std::string error;
   // The library's primitives remember the number of threads for which they were made: one.
   runtime::parallel_for_libraries(1, 1, [&](std::int64_t, std::int64_t) {

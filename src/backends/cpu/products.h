@@ -1,5 +1,5 @@
 // Library calls on the CPU: products by oneDNN (float32; bfloat16 with AVX-512) and OpenBLAS (float64), convolutions by oneDNN, linear
-// systems by the LAPACK that OpenBLAS holds. Layer: backends.
+// systems by the LAPACK that OpenBLAS holds; and sorting. Layer: backends.
 #pragma once
 #include <memory>
 #include <span>
@@ -24,11 +24,14 @@ std::shared_ptr<const Routine> make_product(const kernel::CallDesc& desc);
 /// matrix; and the result, row-major.
 std::shared_ptr<const Routine> make_solve(const kernel::SolveDesc& desc);
 
-/// On memory of the operands, the result, and as many bytes of workspace (64-byte aligned).
-struct Convolver {
+/// A routine whose last memory is as many bytes of workspace (64-byte aligned).
+struct WithWorkspace {
   std::shared_ptr<const Routine> routine;
   std::int64_t workspace = 0;
 };
-Convolver make_convolution(const kernel::ConvDesc& desc);
+/// On memory of the operands, the result, and the workspace.
+WithWorkspace make_convolution(const kernel::ConvDesc& desc);
+/// On memory of the elements, the positions, and the workspace.
+WithWorkspace make_sort(const kernel::SortDesc& desc);
 
 }  // namespace sinter::backends

@@ -38,12 +38,8 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
       } else if (n.op == Op::RandomBits) {
         std::copy(own.begin(), own.end() - 1, strides.begin());
       } else if (n.op == Op::Take) {
+        if (i == 1) continue;  // below
         std::size_t axis = static_cast<std::size_t>(n.attrs[0]), width = g[n.in[1]].type.shape.size();
-        if (i == 1) {
-          std::copy(own.begin(), own.end(), strides.begin() + static_cast<std::ptrdiff_t>(axis));
-          add_leaf(u, nest.spread(shape, strides));
-          continue;
-        }
         for (std::size_t d = 0; d < own.size(); ++d)
           if (d != axis) strides[d < axis ? d : d + width - 1] = own[d];
       }
@@ -64,6 +60,16 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     }
     cost += graph::cost(g, id);
     computes_ += n.op == Op::RandomBits ? 100 : 1;
+  }
+  // Indices of a Take lie along its axis. An array that is walked another way too, by another Take or as an operand, is read anew.
+  for (Id id : group.members) {
+    const Node& n = g[id];
+    if (n.op != Op::Take) continue;
+    const std::vector<std::int64_t>& own = layout_of(n.in[1]).strides;
+    std::vector<std::int64_t> strides(n.type.shape.size(), 0);
+    std::copy(own.begin(), own.end(), strides.begin() + static_cast<std::ptrdiff_t>(n.attrs[0]));
+    strides = nest.spread(n.type.shape, strides);
+    if (!add_leaf(n.in[1], strides)) indices_[id] = {add_buffer(n.in[1], false), nest.add(strides)};
   }
   for (Id id : group.outputs)
     if (graph::is_pointwise(g[id])) {
@@ -111,10 +117,11 @@ int Body::add_buffer(Id id, bool written) {
   buffers.push_back({id, false});
   return static_cast<int>(b_.buffer(g_[id].type.dtype, written));
 }
-void Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
-  if (leaves_.contains(id)) return;
+bool Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
+  if (auto it = leaves_.find(id); it != leaves_.end()) return nest_.walks(it->second.access, strides);
   int buffer = add_buffer(id, false);
   leaves_[id] = {buffer, nest_.add(std::move(strides))};
+  return true;
 }
 std::size_t Body::add_result(Id id, int& buffer) {
   buffer = add_buffer(id, true);
@@ -252,7 +259,9 @@ Ref Body::gather(Id id) {
   const Node& source = g_[n.in[0]];
   std::size_t axis = static_cast<std::size_t>(n.attrs[0]);
   Ref size = nest_.arg(b_, source.type.shape[axis]), last = nest_.arg(b_, source.type.shape[axis] - 1);
-  Ref i = value(n.in[1]), zero = b_.index(0);
+  const auto index_leaf = n.op == Op::Take ? indices_.find(id) : indices_.end();
+  Ref i = index_leaf == indices_.end() ? value(n.in[1]) : b_.load(index_leaf->second.buffer, nest_.index(b_, index_leaf->second.access));
+  Ref zero = b_.index(0);
   Dtype index = g_[n.in[1]].type.dtype;
   // Of uint64, what no axis is as long as must not turn negative.
   if (index == Dtype::uint64) i = b_.compute(Op::Minimum, index, i, b_.constant(index, std::uint64_t{1} << 62));

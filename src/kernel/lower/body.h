@@ -65,7 +65,8 @@ class Body {
   };
   bool is_member(graph::Id id) const { return std::binary_search(group_.members.begin(), group_.members.end(), id); }
   const Store& store_of(graph::Id output) const;
-  void add_leaf(graph::Id id, std::vector<std::int64_t> strides);
+  /// Whether the leaf, new or there before, is read by these strides.
+  bool add_leaf(graph::Id id, std::vector<std::int64_t> strides);
   int add_buffer(graph::Id id, bool written);
   Ref load(graph::Id operand);
   Ref compute(graph::Id id);
@@ -84,6 +85,7 @@ class Body {
   std::unordered_map<graph::Id, Ref> values_;  // members and constants
   std::unordered_map<graph::Id, Leaf> leaves_;
   std::unordered_map<graph::Id, Leaf> gathers_;       // by member: the array that it reads at a computed place
+  std::unordered_map<graph::Id, Leaf> indices_;       // by member: its indices, where their array is a leaf that is walked another way
   std::unordered_map<graph::Id, std::size_t> walks_;  // by member: the access of arange, random_bits
   std::vector<Store> stores_;
   bool is_tiled(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const;

@@ -56,6 +56,7 @@ class Nest {
   std::int64_t stride(std::size_t access, const Axis& axis) const;
   /// No axis in the list moves the access.
   bool is_still(std::size_t access, const std::vector<const Axis*>& axes) const;
+  bool walks(std::size_t access, const std::vector<std::int64_t>& strides) const { return accesses_[access].strides == strides; }
   bool same_walk(std::size_t a, std::size_t b) const { return accesses_[a].strides == accesses_[b].strides; }
 
  private:

@@ -1,0 +1,30 @@
+// Sorting: one operation gives positions, and the rest reads at them. Layer: api.
+#include "api/common.h"
+
+namespace sinter {
+namespace {
+
+struct Line {
+  Array x;
+  int axis;
+};
+Line line(const char* what, const Array& x, std::optional<int> axis) {
+  const Shape& s = api::shape_of(x, what);
+  api::require_order(what, x);
+  if (!axis) return {api::reshaped(x, {x.size()}), 0};
+  return {x, api::axis_of(what, *axis, s)};
+}
+Array positions(const Line& l) {
+  if (api::is_empty(l.x.shape())) return zeros(l.x.shape(), uint32);
+  return engine::make(api::Op::ArgSort, {l.x}, {l.axis}, uint32, l.x.shape());
+}
+
+}  // namespace
+
+Array sort(const Array& x, std::optional<int> axis) {
+  const Line l = line("sort", x, axis);
+  return api::is_empty(l.x.shape()) ? l.x : take_along_axis(l.x, positions(l), l.axis);
+}
+Array argsort(const Array& x, std::optional<int> axis) { return positions(line("argsort", x, axis)); }
+
+}  // namespace sinter
