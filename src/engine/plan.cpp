@@ -1,6 +1,7 @@
 #include "engine/plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "engine/memory.h"
@@ -24,28 +25,48 @@ std::uint64_t streams_of(const Launch& l, const Memory& memory) {
 
 namespace {
 
-constexpr std::size_t kWordsOnStack = 128;
 constexpr std::int64_t kRuns = 64;  // into which a launch that goes backward is cut
+
+// A block of a launch.
+class Words {
+ public:
+  explicit Words(std::span<const std::uint64_t> from) : heap_(from.size() > kOnStack ? from.size() : 0) {
+    std::copy(from.begin(), from.end(), data());
+  }
+  std::uint64_t* data() { return heap_.empty() ? stack_ : heap_.data(); }
+
+ private:
+  static constexpr std::size_t kOnStack = 128;
+  std::uint64_t stack_[kOnStack];
+  std::vector<std::uint64_t> heap_;
+};
 
 void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint64_t> constants, bool interpreted) {
   if (l.tasks == 0) return;
-  std::uint64_t on_stack[kWordsOnStack];
-  std::vector<std::uint64_t> on_heap;
-  std::uint64_t* words = on_stack;
-  if (l.words.size() > kWordsOnStack) {
-    on_heap.resize(l.words.size());
-    words = on_heap.data();
-  }
-  std::copy(l.words.begin(), l.words.end(), words);
+  Words filled(l.words);
+  std::uint64_t* words = filled.data();
   for (std::size_t i = 0; i < l.buffers.size(); ++i) words[i] = reinterpret_cast<std::uint64_t>(memory.at(l.buffers[i]));
   std::size_t first = l.words.size() - l.scalars.size();
   for (std::size_t i = 0; i < l.scalars.size(); ++i) words[first + i] = constants[l.scalars[i]];
+  auto bind_scratch = [&](std::uint64_t* block, std::int64_t thread) {
+    char* start = static_cast<char*>(memory.scratch.data()) + thread * l.scratch_bytes;
+    for (std::size_t i = 0; i < l.scratch.size(); ++i) block[l.buffers.size() + i] = reinterpret_cast<std::uint64_t>(start + l.scratch[i]);
+  };
+  if (!l.scratch.empty()) bind_scratch(words, 0);
   if (interpreted) return l.kernel->interpret(0, l.tasks, words);
   const std::uint64_t streams = l.large == 0 ? 0 : streams_of(l, memory);
+  auto run = [&](std::int64_t begin, std::int64_t end, const std::uint64_t* block) {
+    if (!l.backward) return l.kernel->run(begin, end, block, streams);
+    const std::int64_t size = std::max(l.grain, l.tasks / kRuns);
+    for (; end > begin; end -= size) l.kernel->run(std::max(begin, end - size), end, block, streams);
+  };
+  if (l.scratch.empty())
+    return runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) { run(begin, end, words); });
+  std::atomic<std::int64_t> threads = 0;
   runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) {
-    if (!l.backward) return l.kernel->run(begin, end, words, streams);
-    const std::int64_t run = std::max(l.grain, l.tasks / kRuns);
-    for (; end > begin; end -= run) l.kernel->run(std::max(begin, end - run), end, words, streams);
+    Words own({words, l.words.size()});
+    bind_scratch(own.data(), threads.fetch_add(1, std::memory_order_relaxed));
+    run(begin, end, own.data());
   });
 }
 
@@ -57,10 +78,20 @@ void run_call(const Call& c, const Memory& memory) {
 
 }  // namespace
 
+std::int64_t Plan::scratch_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Step& step : steps_)
+    if (const Launch* l = std::get_if<Launch>(&step); l && l->scratch_bytes > 0) {
+      const std::int64_t ranges = std::min<std::int64_t>(runtime::max_threads(), l->tasks / std::max<std::int64_t>(l->grain, 1));
+      bytes = std::max(bytes, l->scratch_bytes * std::max<std::int64_t>(ranges, 1));
+    }
+  return bytes;
+}
+
 std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
                              bool interpreted) const {
   if (constants.empty()) constants = constants_;
-  Memory memory{inputs, std::vector<runtime::BufferRef>(buffers_.size())};
+  Memory memory{inputs, std::vector<runtime::BufferRef>(buffers_.size()), {}};
   // In the order of the outputs, so that each state goes on in its own memory where it can.
   std::vector<char> given;  // inputs whose memory has become an output's
   for (const Output& o : outputs_) {
@@ -81,6 +112,7 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     if (!memory.buffers[i] && !buffers_[i].late)
       memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
+  if (const std::int64_t bytes = scratch_bytes(); bytes > 0) memory.scratch = runtime::allocate(static_cast<std::size_t>(bytes));
   std::vector<Array> results;
   results.reserve(outputs_.size());
   for (const Output& o : outputs_) {

@@ -27,6 +27,8 @@ struct Slot {
 struct Launch {
   std::shared_ptr<const Executable> kernel;
   std::vector<Slot> buffers;
+  std::vector<std::int64_t> scratch;   // the kernel's scratch buffers, which follow: offsets in the running thread's memory
+  std::int64_t scratch_bytes = 0;      // a thread
   std::vector<std::uint64_t> words;    // the launch's block; buffers and scalars are filled in at each call
   std::vector<std::uint32_t> scalars;  // indices into the call's constants
   std::int64_t tasks = 0, grain = 0;
@@ -88,6 +90,7 @@ class Plan {
 
  private:
   friend class Planner;
+  std::int64_t scratch_bytes() const;  // of all threads, for the launch that takes most
   std::vector<Step> steps_;
   std::vector<PlannedBuffer> buffers_;
   std::vector<Output> outputs_;

@@ -98,6 +98,12 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
     std::size_t next_scratch = 0;
     for (std::size_t i = 0; i < l.buffers.size(); ++i) {
       const kernel::Buffer& buffer = l.kernel.buffers[i];
+      if (buffer.scratch) {
+        launch.scratch.push_back(launch.scratch_bytes);
+        launch.scratch_bytes += l.own_bytes[launch.scratch.size() - 1];
+        continue;
+      }
+      check(launch.scratch.empty(), "plan: scratch buffers are not a kernel's last");
       if (l.buffers[i].node == graph::kKeep) {
         if (buffer.written) scratch.push_back(new_storage(0, kNoItem));
         std::uint32_t s = buffer.written ? scratch.back() : scratch[next_scratch++];

@@ -135,24 +135,37 @@ void Body::keep_apart(Id operand) {
   if (auto it = leaves_.find(operand); it != leaves_.end()) buffers[static_cast<std::size_t>(it->second.buffer)].same_index = false;
 }
 
-bool Body::is_tiled(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const {
+bool Body::is_across(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const {
   const std::int64_t step = nest_.stride(leaf.access, lanes);
-  return step != 0 && step != 1 && nest_.stride(leaf.access, tiled) == 1 &&
-         !is_complex(b_.kernel.buffers[static_cast<std::size_t>(leaf.buffer)].dtype);
+  return step != 0 && step != 1 && nest_.stride(leaf.access, tiled) == 1;
 }
 const Axis* Body::tiled_axis(const std::vector<Axis>& axes, const Axis& lanes) const {
   for (Id id : group_.members)
     for (Id u : g_[id].in)
       if (auto it = leaves_.find(u); it != leaves_.end())
         for (const Axis& axis : axes)
-          if (&axis != &lanes && axis.extent >= kTile && is_tiled(it->second, axis, lanes)) return &axis;
+          if (&axis != &lanes && !axis.reduced && axis.extent >= kTile && is_across(it->second, axis, lanes)) return &axis;
   return nullptr;
 }
-void Body::read_tiles(const Axis& tiled, const Axis& lanes) {
+std::int64_t Body::across_bytes(const Axis& tiled, const Axis& lanes) const {
+  std::int64_t bytes = 0;
+  for (const auto& [id, leaf] : leaves_)
+    if (is_across(leaf, tiled, lanes)) bytes += size_of(g_[id].type.dtype);
+  return bytes;
+}
+std::vector<Body::Across> Body::read_across(const Axis& tiled, const Axis& lanes, std::size_t panels) {
+  std::vector<Across> list;
   for (Id id : group_.members)
     for (Id u : g_[id].in)
-      if (auto it = leaves_.find(u); it != leaves_.end() && it->second.tile == kNone && is_tiled(it->second, tiled, lanes))
-        it->second.tile = b_.tile(it->second.buffer, nest_.index(b_, it->second.access));
+      if (auto it = leaves_.find(u); it != leaves_.end() && is_across(it->second, tiled, lanes)) {
+        Leaf& leaf = it->second;
+        keep_apart(u);  // read before what is stored at other points
+        const Ref panel = b_.buffer(g_[u].type.dtype, true, true);
+        list.push_back({leaf.buffer, leaf.access, static_cast<int>(panel)});
+        buffers.push_back({});
+        leaf = {static_cast<int>(panel), panels, kNone};
+      }
+  return list;
 }
 
 void Body::prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lanes) {
@@ -162,7 +175,9 @@ void Body::prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lan
       if (auto it = leaves_.find(u); it != leaves_.end() && std::find(done.begin(), done.end(), u) == done.end()) {
         done.push_back(u);
         const std::size_t access = it->second.access;
-        if (!nest_.is_still(access, {&lanes}) && !nest_.is_still(access, rows)) b_.prefetch(it->second.buffer, nest_.index(b_, access));
+        const bool scratch = b_.kernel.buffers[static_cast<std::size_t>(it->second.buffer)].scratch;
+        if (!scratch && !nest_.is_still(access, {&lanes}) && !nest_.is_still(access, rows))
+          b_.prefetch(it->second.buffer, nest_.index(b_, access));
       }
 }
 void Body::prefetch_outputs() {
@@ -172,7 +187,7 @@ void Body::prefetch_outputs() {
 Ref Body::load(Id id) {
   Leaf& leaf = leaves_.at(id);
   if (leaf.loaded == kNone) {
-    leaf.loaded = leaf.tile == kNone ? b_.load(leaf.buffer, nest_.index(b_, leaf.access)) : b_.pick(leaf.tile, tile_number_);
+    leaf.loaded = b_.load(leaf.buffer, nest_.index(b_, leaf.access));
     if (scoped_) scope_leaves_.push_back(id);
   }
   return leaf.loaded;
