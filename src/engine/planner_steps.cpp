@@ -1,5 +1,6 @@
 // The steps of a plan: kernels of groups, copies, library calls, regions. Layer: engine.
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "engine/planner.h"
@@ -71,9 +72,21 @@ void Planner::emit(const Item& item) {
 }
 
 void Planner::emit_group(const graph::Group& group) {
-  emit_lowered(
-      kernel::lower(g_, group, [&](Id id) -> const Layout& { return places_[id]->layout; }),
-      [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
+  std::map<Id, Place> copies;
+  auto place = [&](Id id) -> const Place& {
+    auto it = copies.find(id);
+    return it == copies.end() ? *places_[id] : it->second;
+  };
+  auto layout = [&](Id id) -> const Layout& { return place(id).layout; };
+  std::vector<kernel::Lowered> list = kernel::lower(g_, group, layout);
+  if (!list[0].across.empty()) {
+    for (Id id : list[0].across) {
+      copies[id] = {new_storage(bytes_of(g_[id].type), kNoItem), {0, graph::row_major(g_[id].type.shape)}};
+      emit_copy(id, copies[id], g_[id].type.shape);
+    }
+    list = kernel::lower(g_, group, layout);
+  }
+  emit_lowered(std::move(list), place, [](Id id) { return id; });
 }
 
 void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {

@@ -9,6 +9,10 @@ using graph::Node;
 using ops::Op;
 using ops::OpKind;
 
+namespace {
+constexpr std::int64_t kCopied = 16384;  // elements from which a copy for the sake of its order takes less time than gathers
+}
+
 Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of, Builder& b, Nest& nest)
     : g_(g), group_(group), layout_of_(layout_of), b_(b), nest_(nest) {
   for (Id id : group.members) {
@@ -139,12 +143,12 @@ bool Body::is_across(const Leaf& leaf, const Axis& tiled, const Axis& lanes) con
   const std::int64_t step = nest_.stride(leaf.access, lanes);
   return step != 0 && step != 1 && nest_.stride(leaf.access, tiled) == 1;
 }
-const Axis* Body::tiled_axis(const std::vector<Axis>& axes, const Axis& lanes) const {
+const Axis* Body::tiled_axis(const std::vector<const Axis*>& axes, const Axis& lanes) const {
   for (Id id : group_.members)
     for (Id u : g_[id].in)
       if (auto it = leaves_.find(u); it != leaves_.end())
-        for (const Axis& axis : axes)
-          if (&axis != &lanes && !axis.reduced && axis.extent >= kTile && is_across(it->second, axis, lanes)) return &axis;
+        for (const Axis* axis : axes)
+          if (axis->extent >= kTile && is_across(it->second, *axis, lanes)) return axis;
   return nullptr;
 }
 std::int64_t Body::across_bytes(const Axis& tiled, const Axis& lanes) const {
@@ -152,6 +156,13 @@ std::int64_t Body::across_bytes(const Axis& tiled, const Axis& lanes) const {
   for (const auto& [id, leaf] : leaves_)
     if (is_across(leaf, tiled, lanes)) bytes += size_of(g_[id].type.dtype);
   return bytes;
+}
+std::vector<Id> Body::left_across(const Axis& lanes) const {
+  std::vector<Id> list;
+  for (const auto& [id, leaf] : leaves_)
+    if (nest_.is_across(leaf.access, lanes) && g_[id].type.shape.product() >= kCopied) list.push_back(id);
+  std::sort(list.begin(), list.end());
+  return list;
 }
 std::vector<Body::Across> Body::read_across(const Axis& tiled, const Axis& lanes, std::size_t panels) {
   std::vector<Across> list;

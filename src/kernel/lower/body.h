@@ -31,9 +31,11 @@ class Body {
   /// Between these, what is computed and loaded is forgotten at the end, as by a loop that closes.
   void open_scope() { scoped_ = true; }
   void close_scope();
-  /// The kept axis, if any, along which arrays lie that lanes along `lanes` could only gather; and the bytes of an element of them all.
-  const Axis* tiled_axis(const std::vector<Axis>& axes, const Axis& lanes) const;
+  /// The axis of these, if any, along which arrays lie that lanes along `lanes` could only gather; and the bytes of an element of them all.
+  const Axis* tiled_axis(const std::vector<const Axis*>& axes, const Axis& lanes) const;
   std::int64_t across_bytes(const Axis& tiled, const Axis& lanes) const;
+  /// Arrays that lie across the lanes and are read from no scratch buffer, if they are large.
+  std::vector<graph::Id> left_across(const Axis& lanes) const;
   struct Across {
     int buffer;
     std::size_t access;

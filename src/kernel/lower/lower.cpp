@@ -1,6 +1,7 @@
 #include "kernel/lower/lower.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "kernel/lower/panel.h"
 #include "kernel/lower/parts.h"
@@ -63,14 +64,14 @@ Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) 
   Body body(g, group, layout_of, b, nest);
   nest.form_axes();
   Axis inner = nest.axes.empty() ? Axis{} : nest.axes.back();
-  if (nest.axes.size() > 1)
-    if (const Axis* tiled = body.tiled_axis(nest.axes, nest.axes.back())) return lower_panels(b, nest, body, *tiled);
   std::vector<const Axis*> outer;
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < nest.axes.size(); ++i) {
     outer.push_back(&nest.axes[i]);
     rows *= nest.axes[i].extent;
   }
+  if (!outer.empty())
+    if (const Axis* tiled = body.tiled_axis(outer, nest.axes.back())) return lower_panels(b, nest, body, *tiled);
   std::int64_t block = rows == 1 ? kPointwiseBlock : 4 * kPointwiseBlock, blocks = ceil_div(inner.extent, block);
   Ref extent = nest.arg(b, inner.extent), size = nest.arg(b, block), tasks = nest.arg(b, rows * blocks);
   Ref task = b.loop(LoopKind::Parallel, b.index(0), tasks);
@@ -170,7 +171,7 @@ class Reduction {
     begin_arguments();
     const Axis& lanes = *folded_.back();
     if (blocks_ == 1 && folded_.size() == 1)
-      if (RowPanel p = row_panel(nest_, body_, lanes); p.tiled) return fold_panels(lanes, p);
+      if (RowPanel p = row_panel(body_, kept_, lanes); p.tiled) return fold_panels(lanes, p);
     Ref extent = nest_.arg(b_, lanes.extent), size = nest_.arg(b_, kInnerBlock), tasks = nest_.arg(b_, kept_count_ * blocks_);
     Ref task = b_.loop(LoopKind::Parallel, b_.index(0), tasks);
     Ref row = task, block = kNone, begin = b_.index(0), end = extent;
@@ -265,7 +266,9 @@ class Reduction {
       fold_bands(lanes, {first, last}, {begin, end},
                  [&](Part& p, Ref lane) { return place(p, block, plus(b_, times(b_, row, extent), lane)); });
       b_.end();
-      return finish(b_, nest_, body_, row_count * columns * blocks_, work());
+      Lowered out = finish(b_, nest_, body_, row_count * columns * blocks_, work());
+      out.own_bytes = own_bytes_;
+      return out;
     }
     Ref lane = b_.loop(LoopKind::Vector, first, last, body_.unroll(), 0);
     nest_.open(b_, lanes, lane, true);
@@ -310,11 +313,23 @@ class Reduction {
     for (Part& p : parts_) b_.store(p.buffer, place_of(p, lane), p.identity);
     b_.end();
     nest_.return_to(at_task);
-    Ref height = b_.index(kBand), count = b_.compute(Op::Subtract, Dtype::int64, rows.second, rows.first);
-    Ref band =
-        b_.loop(LoopKind::Serial, b_.index(0), b_.compute(Op::FloorDivide, Dtype::int64, plus(b_, count, b_.index(kBand - 1)), height));
+    std::optional<Panel> panel;
+    std::int64_t band_height = kBand;
+    if (const Axis* tiled = body_.tiled_axis({folded_[0]}, lanes)) {
+      const std::int64_t width = std::min(lanes.extent, kColumns);
+      band_height = std::max<std::int64_t>(panel_height(width, body_.across_bytes(*tiled, lanes), kRowPanelBytes), kTile);
+      panel.emplace(b_, nest_, body_, *tiled, lanes, band_height, width);
+      own_bytes_ = panel->bytes();
+    }
+    Ref height = nest_.arg(b_, band_height), count = b_.compute(Op::Subtract, Dtype::int64, rows.second, rows.first);
+    Ref band = b_.loop(LoopKind::Serial, b_.index(0),
+                       b_.compute(Op::FloorDivide, Dtype::int64, plus(b_, count, nest_.arg(b_, band_height - 1)), height));
     Ref top = plus(b_, rows.first, times(b_, band, height));
     Ref bottom = b_.compute(Op::Minimum, Dtype::int64, plus(b_, top, height), rows.second);
+    if (panel) {
+      panel->open(top, bottom);
+      panel->fill(columns.first, columns.second);
+    }
     lane = open_columns();
     body_.preload(folded_);
     std::vector<Ref> places;
@@ -386,6 +401,7 @@ class Reduction {
   std::vector<const Axis*> kept_, folded_;
   Axis unit_{1, true, {}};
   std::int64_t kept_count_ = 1, blocks_ = 1;
+  std::vector<std::int64_t> own_bytes_;
   Ref kept_arg_ = kNone;
 };
 

@@ -19,6 +19,7 @@ struct Lowered {
   std::vector<Binding> buffers;         // one a kernel buffer
   std::vector<std::int64_t> integers;   // values of the Args for these shapes and layouts
   std::vector<graph::Id> scalars;       // the Constant node behind each Scalar
+  std::vector<graph::Id> across;        // arrays that lanes go through in large steps: a row-major copy is read in less time than they
   std::int64_t tasks = 0;               // iterations of the Parallel loop
   double work = 0;                      // instructions in all, about
   std::int64_t scratch_bytes = 0;       // of the scratch memory that this kernel writes for the next

@@ -117,6 +117,14 @@ std::int64_t Nest::stride(std::size_t access, const Axis& axis) const {
   return list.size() == 1 && list[0].stride >= 0 ? list[0].stride : -1;
 }
 
+bool Nest::is_across(std::size_t access, const Axis& lanes) const {
+  const std::int64_t step = runs(accesses_[access], lanes).back().stride;
+  if (step == 0 || step == 1) return false;
+  for (std::size_t d = 0; d < space_.size(); ++d)
+    if (accesses_[access].strides[d] == 1 && space_[d] >= kTile) return true;
+  return false;
+}
+
 bool Nest::is_still(std::size_t access, const std::vector<const Axis*>& list) const {
   for (const Axis* axis : list)
     for (std::size_t d : axis->dims)

@@ -60,6 +60,8 @@ class Nest {
   void return_to(const std::vector<Ref>& position);
   /// The one stride with which the access walks the axis; -1 where it takes several, or has a negative one.
   std::int64_t stride(std::size_t access, const Axis& axis) const;
+  /// Whether lanes along the axis go through memory in large steps, beside a long axis along which memory runs on.
+  bool is_across(std::size_t access, const Axis& lanes) const;
   /// No axis in the list moves the access.
   bool is_still(std::size_t access, const std::vector<const Axis*>& axes) const;
   bool same_walk(std::size_t a, std::size_t b) const { return accesses_[a].strides == accesses_[b].strides; }

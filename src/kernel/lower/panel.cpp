@@ -19,13 +19,13 @@ std::int64_t panel_height(std::int64_t width, std::int64_t bytes, std::int64_t m
   return memory / (pitch_of(width) * bytes) / kTile * kTile;
 }
 
-RowPanel row_panel(const Nest& nest, const Body& body, const Axis& lanes) {
-  const Axis* tiled = body.tiled_axis(nest.axes, lanes);
+RowPanel row_panel(const Body& body, const std::vector<const Axis*>& kept, const Axis& lanes) {
+  const Axis* tiled = body.tiled_axis(kept, lanes);
   if (!tiled) return {};
   const std::int64_t bytes = body.across_bytes(*tiled, lanes);
   std::int64_t rows = 1, height = panel_height(lanes.extent, bytes, kRowPanelBytes);
-  for (const Axis& a : nest.axes)
-    if (&a != tiled && !a.reduced) rows *= a.extent;
+  for (const Axis* a : kept)
+    if (a != tiled) rows *= a->extent;
   if (height == 0 || rows * ceil_div(tiled->extent, height) < kFewTasks)
     height = std::min<std::int64_t>(panel_height(lanes.extent, bytes, kMostPanelBytes), kTile);
   return {height == 0 ? nullptr : tiled, height};
@@ -45,7 +45,11 @@ Panel::Panel(Builder& b, Nest& nest, Body& body, const Axis& tiled, const Axis& 
 }
 
 void Panel::open(Ref strip) {
-  std::tie(top_, bottom_) = block_range(b_, strip, height_, count_);
+  auto [top, bottom] = block_range(b_, strip, height_, count_);
+  open(top, bottom);
+}
+void Panel::open(Ref top, Ref bottom) {
+  top_ = top, bottom_ = bottom;
   // The last strip may read from earlier on than where it computes, so that it reads a whole tile.
   base_ = minimum(top_, b_.compute(Op::Subtract, Dtype::int64, count_, b_.index(kTile)));
   read_ = b_.compute(Op::Subtract, Dtype::int64, bottom_, base_);

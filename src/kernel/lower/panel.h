@@ -15,8 +15,9 @@ class Panel {
   Panel(Builder& b, Nest& nest, Body& body, const Axis& tiled, const Axis& lanes, std::int64_t height, std::int64_t width);
 
   std::int64_t strips() const { return strips_; }
-  /// The rows of this strip.
+  /// The rows of this strip; rows [top, bottom), at most `height`.
   void open(Ref strip);
+  void open(Ref top, Ref bottom);
   /// Reads the tiles of columns [first, last), at most `width`, of the strip.
   void fill(Ref first, Ref last);
   /// Opens a Serial loop over the strip's rows, in the nest, too. `ahead`: where there the row so many further is, or the strip's last.
@@ -45,7 +46,7 @@ struct RowPanel {
   const Axis* tiled = nullptr;
   std::int64_t height = 0;
 };
-RowPanel row_panel(const Nest& nest, const Body& body, const Axis& lanes);
+RowPanel row_panel(const Body& body, const std::vector<const Axis*>& kept, const Axis& lanes);
 
 /// Rows of a strip whose panels, of rows of `width` elements of `bytes` in all, take at most so much memory; 0: there are none.
 std::int64_t panel_height(std::int64_t width, std::int64_t bytes, std::int64_t memory);

@@ -68,7 +68,7 @@ class Rows {
     prefetches_rows_ = lanes_->extent <= kPrefetchedRow;
     std::int64_t tasks = rows;
     std::optional<Panel> panel;
-    if (const RowPanel needed = row_panel(nest_, body_, *lanes_); needed.tiled) {
+    if (const RowPanel needed = row_panel(body_, outer_, *lanes_); needed.tiled) {
       panel.emplace(b_, nest_, body_, *needed.tiled, *lanes_, needed.height, lanes_->extent);
       tasks = rows / needed.tiled->extent * panel->strips();
       open_strip_row(*panel, needed, tasks);
