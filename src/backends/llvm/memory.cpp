@@ -142,6 +142,9 @@ void Emitter::square(const Walk& walk, Value* first, Value* ahead) {
     for (int l = 0; l < frame.width; ++l, lane = b.CreateGEP(walk.element, lane, walk.between_lanes)) body(lane);
   };
   each_lane(ahead, [&](Value* lane) { prefetch_lines(lane, 0, frame.width * static_cast<int>(bytes), false); });
+  auto* loads = llvm::BasicBlock::Create(b.getContext(), "square", b.GetInsertBlock()->getParent());  // nothing moves them before those
+  b.CreateBr(loads);
+  b.SetInsertPoint(loads);
   each_lane(first, [&](Value* lane) { rows.push_back(b.CreateAlignedLoad(vector, lane, align)); });
   for (int rounds = frame.width; rounds > 1; rounds /= 2) interleave(rows);
   Value* out = b.CreateGEP(walk.element, walk.to, b.CreateMul(first, walk.between_elements));
