@@ -1,17 +1,21 @@
 #include "engine/plan.h"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <iomanip>
+#include <sstream>
 
 #include "engine/memory.h"
 #include "engine/planner.h"
 #include "runtime/pool.h"
+#include "runtime/speed.h"
 
 namespace sinter::engine {
 
 Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math) {
   Planner(*this, prepared, inputs, fast_math).run();
+  least_ms_ = std::vector<std::atomic<double>>(steps_.size());
 }
 
 std::uint64_t streams_of(const Launch& l, const Memory& memory) {
@@ -68,6 +72,12 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
     bind_scratch(own.data(), threads.fetch_add(1, std::memory_order_relaxed));
     run(begin, end, own.data());
   });
+}
+
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+void note_time(std::atomic<double>& least, double ms) {
+  for (double before = least.load(); (before == 0 || ms < before) && !least.compare_exchange_weak(before, ms);) {
+  }
 }
 
 void run_call(const Call& c, const Memory& memory) {
@@ -130,10 +140,13 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
     }
   }
   // All memory is held. What fails below is a region, and no memory of an input is written before the last of them.
+  const bool timed = timed_.load(std::memory_order_relaxed);
   for (const Step& step : steps_) {
-    if (const Launch* l = std::get_if<Launch>(&step))
+    if (const Launch* l = std::get_if<Launch>(&step)) {
+      const double start = timed ? now_ms() : 0;
       run_launch(*l, memory, constants, interpreted);
-    else if (const Call* c = std::get_if<Call>(&step))
+      if (timed) note_time(least_ms_[static_cast<std::size_t>(&step - steps_.data())], now_ms() - start);
+    } else if (const Call* c = std::get_if<Call>(&step))
       run_call(*c, memory);
     else
       run_region(std::get<Region>(step), memory, interpreted);
@@ -143,12 +156,38 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
   return results;
 }
 
+std::string Plan::explain() const {
+  constexpr std::int64_t kCached = 4 << 20;            // bytes that caches may hold: there is no telling how fast they are
+  auto number = [](double v, std::string_view unit) {  // three digits: 201 MB, 1.34 G instructions
+    static constexpr const char* kPrefixes[] = {"", "k", "M", "G"};
+    std::size_t prefix = 0;
+    for (; v >= 999.5 && prefix + 1 < std::size(kPrefixes); v /= 1000) ++prefix;
+    std::ostringstream text;
+    text << std::setprecision(v >= 1000 ? 6 : 3) << v << ' ' << kPrefixes[prefix] << (prefix > 0 && unit.size() > 3 ? " " : "") << unit;
+    return text.str();
+  };
+  std::string out;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Launch* l = std::get_if<Launch>(&steps_[i]);
+    if (!l) continue;
+    const double bytes = static_cast<double>(l->bytes), ms = least_ms_[i].load();
+    const double floor = l->bytes > kCached ? bytes / 1e6 / runtime::copy_speed() : 0;
+    out += "  " + l->kernel->kernel().name + ": " + number(bytes, "B") + ", " + number(l->work, "instructions");
+    if (floor > 0) out += "; at least " + number(floor, "ms") + " at " + number(runtime::copy_speed() * 1e9, "B/s");
+    if (ms > 0) out += "; measured " + number(ms, "ms");
+    if (floor > 0 && ms > 0) out += ", " + number(floor / ms, "of what memory gives");
+    out += '\n';
+  }
+  timed_.store(true, std::memory_order_relaxed);
+  return out;
+}
+
 std::string Plan::text() const {
   std::string out;
   auto slot = [](const Slot& s) { return str(s.is_input ? "input " : "buffer ", s.number, s.offset ? str("+", s.offset) : ""); };
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
-      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, l->backward ? " backward" : "",
+      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, " bytes ", l->bytes, l->backward ? " backward" : "",
                  l->kernel->interpreted() ? " interpreted (" : " (");
       for (std::size_t i = 0; i < l->buffers.size(); ++i) out += (i ? ", " : "") + slot(l->buffers[i]);
       out += ")\n" + kernel::print(l->kernel->kernel());

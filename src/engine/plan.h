@@ -1,5 +1,6 @@
 // Plan: a graph for inputs of known shape and layout, as a flat list of steps over planned buffers. Layer: engine.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,8 @@ struct Launch {
   std::vector<std::uint64_t> words;    // the launch's block; buffers and scalars are filled in at each call
   std::vector<std::uint32_t> scalars;  // indices into the call's constants
   std::int64_t tasks = 0, grain = 0;
+  std::int64_t bytes = 0;     // that it moves at least
+  double work = 0;            // instructions, about
   bool backward = false;      // the last tasks first: an earlier launch has left their memory in a cache
   std::uint64_t written = 0;  // bit b: the kernel writes buffer b
   std::uint64_t large = 0;    // of these, those whose memory no cache holds
@@ -86,6 +89,9 @@ class Plan {
 
   const KernelCost& cost() const { return cost_; }
   std::string text() const;  // steps and kernels
+  /// What each kernel moves and computes, in what time at least, and the least time that it took: a plan that was asked measures from then
+  /// on. Measures the memory at the first call in a process, if a kernel moves more than a cache holds.
+  std::string explain() const;
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
@@ -96,6 +102,8 @@ class Plan {
   std::vector<Output> outputs_;
   std::vector<std::uint64_t> constants_;
   KernelCost cost_;
+  mutable std::atomic<bool> timed_ = false;
+  mutable std::vector<std::atomic<double>> least_ms_;  // by step; 0: not measured
 };
 
 }  // namespace sinter::engine

@@ -117,6 +117,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
         continue;
       }
       check(launch.scratch.empty(), "plan: scratch buffers are not a kernel's last");
+      launch.bytes += l.buffers[i].elements * size_of(buffer.dtype);
       if (l.buffers[i].node == graph::kKeep) {
         if (buffer.written) scratch.push_back(new_storage(0, kNoItem));
         std::uint32_t s = buffer.written ? scratch.back() : scratch[next_scratch++];
@@ -136,6 +137,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
       launch.words.push_back(0);
     }
     launch.tasks = l.tasks;
+    launch.work = l.work;
     double per_task = l.tasks > 0 ? l.work / static_cast<double>(l.tasks) : 0;
     launch.grain = per_task >= kGrainWork ? 1 : static_cast<std::int64_t>(kGrainWork / std::max(per_task, 1.0)) + 1;
     // A launch goes through its largest array the other way than the launch before, whose last tasks have left their part of it in a cache:

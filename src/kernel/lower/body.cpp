@@ -112,7 +112,7 @@ int Body::unroll(int of_light) const {
 }
 
 int Body::add_buffer(Id id, bool written) {
-  buffers.push_back({id, false});
+  buffers.push_back({id, graph::distinct_elements(g_[id].type.shape, layout_of_(id).strides), false});
   return static_cast<int>(b_.buffer(g_[id].type.dtype, written));
 }
 void Body::add_leaf(Id id, std::vector<std::int64_t> strides) {

@@ -155,7 +155,7 @@ class Reduction {
     kept_arg_ = nest_.arg(b_, kept_count_);
     for (Part& p : parts_) {  // the same buffer number now means scratch memory
       b_.kernel.buffers[static_cast<std::size_t>(p.buffer)].dtype = p.accumulator;
-      body_.buffers[static_cast<std::size_t>(p.buffer)] = {graph::kKeep, false};
+      body_.buffers[static_cast<std::size_t>(p.buffer)] = {graph::kKeep, blocks_ * kept_count_, false};
     }
   }
 
@@ -363,8 +363,8 @@ class Reduction {
     for (const Part& p : parts_) {
       in.push_back(static_cast<int>(b.buffer(p.accumulator, false)));
       result.push_back(static_cast<int>(b.buffer(g_[p.id].type.dtype, true)));
-      out.buffers.push_back({graph::kKeep, false});
-      out.buffers.push_back({p.id, false});
+      out.buffers.push_back({graph::kKeep, blocks_ * kept_count_, false});
+      out.buffers.push_back({p.id, kept_count_, false});
       identity.push_back(b.constant(p.accumulator, p.fold.identity(p.accumulator)));
     }
     Ref task = b.loop(LoopKind::Parallel, b.index(0), count);

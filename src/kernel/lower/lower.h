@@ -11,6 +11,7 @@ namespace sinter::kernel {
 /// What a kernel buffer is bound to.
 struct Binding {
   graph::Id node = graph::kKeep;  // memory of this node; kKeep: scratch memory between two kernels of one group
+  std::int64_t elements = 0;      // of memory, that the kernel moves at least
   bool same_index = false;        // read only where this kernel's pointwise outputs write: the same memory may serve both
 };
 
