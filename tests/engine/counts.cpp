@@ -114,6 +114,21 @@ TEST(Order, OfALaterLaunchIsTheOther) {
   EXPECT_EQ(count(small, "backward"), 0) << small;
 }
 
+TEST(Explain, TellsWhatAKernelMovesAndReaches) {
+  auto f = compile([](const Array& x, const Array& y) { return (x + expand_dims(y, 1)).T() * 2; }, {.name = "moved"});
+  const Array x = zeros({1000, 2000}), y = zeros({1000});
+  f(x, y);
+  const std::string first = f.explain();
+  EXPECT_NE(first.find("    add_multiply: 16 MB, "), std::string::npos) << first;
+  EXPECT_NE(first.find("instructions; at least "), std::string::npos) << first;
+  EXPECT_EQ(first.find("measured"), std::string::npos) << first;
+  f(x, y);
+  const std::string second = f.explain();
+  EXPECT_NE(second.find(" ms at "), std::string::npos) << second;
+  EXPECT_NE(second.find("; measured "), std::string::npos) << second;
+  EXPECT_NE(second.find(" of what memory gives"), std::string::npos) << second;
+}
+
 TEST(Explain, SaysWhyNeighboursDidNotFuse) {
   struct Refused {
     Array (*f)(const Array&);
