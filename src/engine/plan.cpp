@@ -15,7 +15,7 @@ namespace sinter::engine {
 
 Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math) {
   Planner(*this, prepared, inputs, fast_math).run();
-  least_ms_ = std::vector<std::atomic<double>>(steps_.size());
+  times_ = std::make_shared<Times>(steps_.size());
 }
 
 std::uint64_t streams_of(const Launch& l, const Memory& memory) {
@@ -140,12 +140,12 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
     }
   }
   // All memory is held. What fails below is a region, and no memory of an input is written before the last of them.
-  const bool timed = timed_.load(std::memory_order_relaxed);
+  const bool timed = times_->asked.load(std::memory_order_relaxed);
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
       const double start = timed ? now_ms() : 0;
       run_launch(*l, memory, constants, interpreted);
-      if (timed) note_time(least_ms_[static_cast<std::size_t>(&step - steps_.data())], now_ms() - start);
+      if (timed) note_time(times_->least_ms[static_cast<std::size_t>(&step - steps_.data())], now_ms() - start);
     } else if (const Call* c = std::get_if<Call>(&step))
       run_call(*c, memory);
     else
@@ -170,7 +170,7 @@ std::string Plan::explain() const {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Launch* l = std::get_if<Launch>(&steps_[i]);
     if (!l) continue;
-    const double bytes = static_cast<double>(l->bytes), ms = least_ms_[i].load();
+    const double bytes = static_cast<double>(l->bytes), ms = times_->least_ms[i].load();
     const double floor = l->bytes > kCached ? bytes / 1e6 / runtime::copy_speed() : 0;
     out += "  " + l->kernel->kernel().name + ": " + number(bytes, "B") + ", " + number(l->work, "instructions");
     if (floor > 0) out += "; at least " + number(floor, "ms") + " at " + number(runtime::copy_speed() * 1e9, "B/s");
@@ -178,7 +178,7 @@ std::string Plan::explain() const {
     if (floor > 0 && ms > 0) out += ", " + number(floor / ms, "of what memory gives");
     out += '\n';
   }
-  timed_.store(true, std::memory_order_relaxed);
+  times_->asked.store(true, std::memory_order_relaxed);
   return out;
 }
 

@@ -102,8 +102,12 @@ class Plan {
   std::vector<Output> outputs_;
   std::vector<std::uint64_t> constants_;
   KernelCost cost_;
-  mutable std::atomic<bool> timed_ = false;
-  mutable std::vector<std::atomic<double>> least_ms_;  // by step; 0: not measured
+  struct Times {
+    explicit Times(std::size_t steps) : least_ms(steps) {}
+    std::atomic<bool> asked = false;
+    std::vector<std::atomic<double>> least_ms;  // by step; 0: not measured
+  };
+  std::shared_ptr<Times> times_;
 };
 
 }  // namespace sinter::engine
