@@ -68,9 +68,12 @@ void run_launch(const Launch& l, const Memory& memory, std::span<const std::uint
     return runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) { run(begin, end, words); });
   std::atomic<std::int64_t> threads = 0;
   runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) {
-    Words own({words, l.words.size()});
-    bind_scratch(own.data(), threads.fetch_add(1, std::memory_order_relaxed));
-    run(begin, end, own.data());
+    const std::int64_t thread = threads.fetch_add(1, std::memory_order_relaxed);
+    const std::int64_t offset = (thread + 1) * l.scratch_bytes - static_cast<std::int64_t>(l.words.size() * sizeof(std::uint64_t));
+    auto* own = reinterpret_cast<std::uint64_t*>(static_cast<char*>(memory.scratch.data()) + offset);
+    std::copy(words, words + l.words.size(), own);
+    bind_scratch(own, thread);
+    run(begin, end, own);
   });
 }
 

@@ -29,7 +29,7 @@ struct Launch {
   std::shared_ptr<const Executable> kernel;
   std::vector<Slot> buffers;
   std::vector<std::int64_t> scratch;   // the kernel's scratch buffers, which follow: offsets in the running thread's memory
-  std::int64_t scratch_bytes = 0;      // a thread
+  std::int64_t scratch_bytes = 0;      // a thread: its buffers, and behind them its block
   std::vector<std::uint64_t> words;    // the launch's block; buffers and scalars are filled in at each call
   std::vector<std::uint32_t> scalars;  // indices into the call's constants
   std::int64_t tasks = 0, grain = 0;
