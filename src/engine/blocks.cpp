@@ -69,7 +69,7 @@ class Runner {
     for (const Region::Result& result : r.results)
       results_[result.index].place(memory.at(result.slot), types[result.index].shape, p_.grid, result.strides);
     // Behind the scratch memory of a body: places for what does not go to a result as it is.
-    for (const auto& body : r.bodies) plan_bytes_ = std::max(plan_bytes_, body->scratch_bytes());
+    for (const auto& body : r.bodies) plan_bytes_ = std::max(plan_bytes_, body->part_bytes());
     for (std::size_t i = 0; i < p_.results; ++i) {
       std::int64_t most = 0;
       for (std::size_t b = 0; b < p_.blocks; ++b)

@@ -155,7 +155,14 @@ class Compiled final : public CompiledGraph {
     all.insert(all.end(), constants_.begin(), constants_.end());
     return plan_for(all)->text();
   }
-  std::string explain() const override { return explain_groups(prepared_); }
+  std::string explain() const override {
+    std::shared_ptr<const Plan> plan;
+    {
+      std::lock_guard guard(lock_);
+      plan = plain_ ? plain_ : plans_.empty() ? nullptr : plans_.begin()->second;
+    }
+    return explain_groups(prepared_) + (plan ? plan->explain() : "");
+  }
 
  private:
   std::shared_ptr<const Plan> plan_for(std::span<const Array> inputs) {

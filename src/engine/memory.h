@@ -11,6 +11,7 @@ namespace sinter::engine {
 struct Memory {
   std::span<const Array> inputs;
   std::vector<runtime::BufferRef> buffers;
+  runtime::BufferRef scratch = {};  // of all threads, one after the other; a launch at a time
 
   const runtime::BufferRef& of(const Slot& s) const { return s.is_input ? value_of(inputs[s.number], "run").buffer : buffers[s.number]; }
   char* at(const Slot& s) const {

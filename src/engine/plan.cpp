@@ -1,16 +1,21 @@
 #include "engine/plan.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <iomanip>
+#include <sstream>
 
 #include "engine/memory.h"
 #include "engine/planner.h"
 #include "runtime/pool.h"
+#include "runtime/speed.h"
 
 namespace sinter::engine {
 
 Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math, bool alone) {
   Planner(*this, prepared, inputs, fast_math, alone).run();
+  times_ = std::make_shared<Times>(steps_.size());
 }
 
 std::uint64_t streams_of(const Launch& l, const Memory& memory) {
@@ -24,29 +29,59 @@ std::uint64_t streams_of(const Launch& l, const Memory& memory) {
 
 namespace {
 
-constexpr std::size_t kWordsOnStack = 128;
 constexpr std::int64_t kRuns = 64;  // into which a launch that goes backward is cut
 
-// `at`: the address of a slot.
-template <class At>
-void run_launch(const Launch& l, std::span<const std::uint64_t> constants, bool interpreted, std::uint64_t streams, At at) {
-  std::uint64_t on_stack[kWordsOnStack];
-  std::vector<std::uint64_t> on_heap;
-  std::uint64_t* words = on_stack;
-  if (l.words.size() > kWordsOnStack) {
-    on_heap.resize(l.words.size());
-    words = on_heap.data();
+// A block of a launch.
+class Words {
+ public:
+  explicit Words(std::span<const std::uint64_t> from) : heap_(from.size() > kOnStack ? from.size() : 0) {
+    std::copy(from.begin(), from.end(), data());
   }
-  std::copy(l.words.begin(), l.words.end(), words);
+  std::uint64_t* data() { return heap_.empty() ? stack_ : heap_.data(); }
+
+ private:
+  static constexpr std::size_t kOnStack = 128;
+  std::uint64_t stack_[kOnStack];
+  std::vector<std::uint64_t> heap_;
+};
+
+// `at`: the address of a slot. `scratch`: of all threads that run it.
+template <class At>
+void run_launch(const Launch& l, std::span<const std::uint64_t> constants, bool interpreted, std::uint64_t streams, void* scratch, At at) {
+  if (l.tasks == 0) return;
+  Words filled(l.words);
+  std::uint64_t* words = filled.data();
   for (std::size_t i = 0; i < l.buffers.size(); ++i) words[i] = reinterpret_cast<std::uint64_t>(at(l.buffers[i]));
   std::size_t first = l.words.size() - l.scalars.size();
   for (std::size_t i = 0; i < l.scalars.size(); ++i) words[first + i] = constants[l.scalars[i]];
+  auto bind_scratch = [&](std::uint64_t* block, std::int64_t thread) {
+    char* start = static_cast<char*>(scratch) + thread * l.scratch_bytes;
+    for (std::size_t i = 0; i < l.scratch.size(); ++i) block[l.buffers.size() + i] = reinterpret_cast<std::uint64_t>(start + l.scratch[i]);
+  };
+  if (!l.scratch.empty()) bind_scratch(words, 0);
   if (interpreted) return l.kernel->interpret(0, l.tasks, words);
+  auto run = [&](std::int64_t begin, std::int64_t end, const std::uint64_t* block) {
+    if (!l.backward) return l.kernel->run(begin, end, block, streams);
+    const std::int64_t size = std::max(l.grain, l.tasks / kRuns);
+    for (; end > begin; end -= size) l.kernel->run(std::max(begin, end - size), end, block, streams);
+  };
+  if (l.scratch.empty())
+    return runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) { run(begin, end, words); });
+  std::atomic<std::int64_t> threads = 0;
   runtime::parallel_for(l.tasks, l.grain, [&](std::int64_t begin, std::int64_t end) {
-    if (!l.backward) return l.kernel->run(begin, end, words, streams);
-    const std::int64_t run = std::max(l.grain, l.tasks / kRuns);
-    for (; end > begin; end -= run) l.kernel->run(std::max(begin, end - run), end, words, streams);
+    const std::int64_t thread = threads.fetch_add(1, std::memory_order_relaxed);
+    const std::int64_t offset = (thread + 1) * l.scratch_bytes - static_cast<std::int64_t>(l.words.size() * sizeof(std::uint64_t));
+    auto* own = reinterpret_cast<std::uint64_t*>(static_cast<char*>(scratch) + offset);
+    std::copy(words, words + l.words.size(), own);
+    bind_scratch(own, thread);
+    run(begin, end, own);
   });
+}
+
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+void note_time(std::atomic<double>& least, double ms) {
+  for (double before = least.load(); (before == 0 || ms < before) && !least.compare_exchange_weak(before, ms);) {
+  }
 }
 
 template <class At>
@@ -58,10 +93,21 @@ void run_call(const Call& c, At at) {
 
 }  // namespace
 
+std::int64_t Plan::scratch_bytes(bool alone) const {
+  std::int64_t bytes = 0;
+  const std::int64_t threads = alone ? 1 : runtime::max_threads();
+  for (const Step& step : steps_)
+    if (const Launch* l = std::get_if<Launch>(&step); l && l->scratch_bytes > 0) {
+      const std::int64_t ranges = std::min<std::int64_t>(threads, l->tasks / std::max<std::int64_t>(l->grain, 1));
+      bytes = std::max(bytes, l->scratch_bytes * std::max<std::int64_t>(ranges, 1));
+    }
+  return bytes;
+}
+
 std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
                              bool interpreted) const {
   if (constants.empty()) constants = constants_;
-  Memory memory{inputs, std::vector<runtime::BufferRef>(buffers_.size())};
+  Memory memory{inputs, std::vector<runtime::BufferRef>(buffers_.size()), {}};
   // In the order of the outputs, so that each state goes on in its own memory where it can.
   std::vector<char> given;  // inputs whose memory has become an output's
   for (const Output& o : outputs_) {
@@ -82,6 +128,7 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     if (!memory.buffers[i] && !buffers_[i].late)
       memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
+  if (const std::int64_t bytes = scratch_bytes(false); bytes > 0) memory.scratch = runtime::allocate(static_cast<std::size_t>(bytes));
   std::vector<Array> results;
   results.reserve(outputs_.size());
   for (const Output& o : outputs_) {
@@ -100,9 +147,13 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
   }
   // All memory is held. What fails below is a region, and no memory of an input is written before the last of them.
   const auto at = [&](const Slot& s) { return memory.at(s); };
+  void* scratch = memory.scratch ? memory.scratch.data() : nullptr;
+  const bool timed = times_->asked.load(std::memory_order_relaxed);
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
-      if (l->tasks > 0) run_launch(*l, constants, interpreted, l->large == 0 ? 0 : streams_of(*l, memory), at);
+      const double start = timed ? now_ms() : 0;
+      run_launch(*l, constants, interpreted, l->large == 0 ? 0 : streams_of(*l, memory), scratch, at);
+      if (timed) note_time(times_->least_ms[static_cast<std::size_t>(&step - steps_.data())], now_ms() - start);
     } else if (const Call* c = std::get_if<Call>(&step)) {
       run_call(*c, at);
     } else {
@@ -119,8 +170,8 @@ constexpr std::int64_t kAlignment = 64;
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 }  // namespace
 
-std::int64_t Plan::scratch_bytes() const {
-  std::int64_t bytes = 0;
+std::int64_t Plan::part_bytes() const {
+  std::int64_t bytes = scratch_bytes(true);
   for (const PlannedBuffer& b : buffers_)
     if (!b.is_output && !b.fixed) bytes += aligned(b.bytes);
   return bytes;
@@ -139,11 +190,37 @@ void Plan::run_part(std::span<char* const> inputs, std::span<char* const> output
   const auto at = [&](const Slot& s) { return (s.is_input ? inputs : std::span<char* const>(buffers))[s.number] + s.offset; };
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
-      if (l->tasks > 0) run_launch(*l, constants_, interpreted, 0, at);
+      run_launch(*l, constants_, interpreted, 0, scratch, at);
     } else {
       run_call(std::get<Call>(step), at);
     }
   }
+}
+
+std::string Plan::explain() const {
+  constexpr std::int64_t kCached = 4 << 20;            // bytes that caches may hold: there is no telling how fast they are
+  auto number = [](double v, std::string_view unit) {  // three digits: 201 MB, 1.34 G instructions
+    static constexpr const char* kPrefixes[] = {"", "k", "M", "G"};
+    std::size_t prefix = 0;
+    for (; v >= 999.5 && prefix + 1 < std::size(kPrefixes); v /= 1000) ++prefix;
+    std::ostringstream text;
+    text << std::setprecision(v >= 1000 ? 6 : 3) << v << ' ' << kPrefixes[prefix] << (prefix > 0 && unit.size() > 3 ? " " : "") << unit;
+    return text.str();
+  };
+  std::string out;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Launch* l = std::get_if<Launch>(&steps_[i]);
+    if (!l) continue;
+    const double bytes = static_cast<double>(l->bytes), ms = times_->least_ms[i].load();
+    const double floor = l->bytes > kCached ? bytes / 1e6 / runtime::copy_speed() : 0;
+    out += "  " + l->kernel->kernel().name + ": " + number(bytes, "B") + ", " + number(l->work, "instructions");
+    if (floor > 0) out += "; at least " + number(floor, "ms") + " at " + number(runtime::copy_speed() * 1e9, "B/s");
+    if (ms > 0) out += "; measured " + number(ms, "ms");
+    if (floor > 0 && ms > 0) out += ", " + number(floor / ms, "of what memory gives");
+    out += '\n';
+  }
+  times_->asked.store(true, std::memory_order_relaxed);
+  return out;
 }
 
 std::string Plan::text() const {
@@ -151,7 +228,7 @@ std::string Plan::text() const {
   auto slot = [](const Slot& s) { return str(s.is_input ? "input " : "buffer ", s.number, s.offset ? str("+", s.offset) : ""); };
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
-      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, l->backward ? " backward" : "",
+      out += str("launch ", l->kernel->kernel().name, " tasks ", l->tasks, " bytes ", l->bytes, l->backward ? " backward" : "",
                  l->kernel->interpreted() ? " interpreted (" : " (");
       for (std::size_t i = 0; i < l->buffers.size(); ++i) out += (i ? ", " : "") + slot(l->buffers[i]);
       out += ")\n" + kernel::print(l->kernel->kernel());

@@ -1,5 +1,6 @@
 // Plan: a graph for inputs of known shape and layout, as a flat list of steps over planned buffers. Layer: engine.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,9 +28,13 @@ struct Slot {
 struct Launch {
   std::shared_ptr<const Executable> kernel;
   std::vector<Slot> buffers;
+  std::vector<std::int64_t> scratch;   // the kernel's scratch buffers, which follow: offsets in the running thread's memory
+  std::int64_t scratch_bytes = 0;      // a thread: its buffers, and behind them its block
   std::vector<std::uint64_t> words;    // the launch's block; buffers and scalars are filled in at each call
   std::vector<std::uint32_t> scalars;  // indices into the call's constants
   std::int64_t tasks = 0, grain = 0;
+  std::int64_t bytes = 0;     // that it moves at least
+  double work = 0;            // instructions, about
   bool backward = false;      // the last tasks first: an earlier launch has left their memory in a cache
   std::uint64_t written = 0;  // bit b: the kernel writes buffer b
   std::uint64_t large = 0;    // of these, those whose memory no cache holds
@@ -84,22 +89,32 @@ class Plan {
   std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
                          bool interpreted = false) const;
 
-  /// On memory of the caller's: inputs and outputs row-major, outputs apart from all else, scratch of so many bytes (64-byte aligned).
+  /// On memory of the caller's: inputs and outputs row-major, outputs apart from all else, scratch of part_bytes() (64-byte aligned).
   /// Within parallel_for_libraries. The plan is `alone` and has no regions.
   void run_part(std::span<char* const> inputs, std::span<char* const> outputs, char* scratch, bool interpreted) const;
-  std::int64_t scratch_bytes() const;
+  std::int64_t part_bytes() const;
 
   const KernelCost& cost() const { return cost_; }
   std::string text() const;  // steps and kernels
+  /// What each kernel moves and computes, in what time at least, and the least time that it took: a plan that was asked measures from then
+  /// on. Measures the memory at the first call in a process, if a kernel moves more than a cache holds.
+  std::string explain() const;
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
   friend class Planner;
+  std::int64_t scratch_bytes(bool alone) const;  // of all threads, or of one, for the launch that takes most
   std::vector<Step> steps_;
   std::vector<PlannedBuffer> buffers_;
   std::vector<Output> outputs_;
   std::vector<std::uint64_t> constants_;
   KernelCost cost_;
+  struct Times {
+    explicit Times(std::size_t steps) : least_ms(steps) {}
+    std::atomic<bool> asked = false;
+    std::vector<std::atomic<double>> least_ms;  // by step; 0: not measured
+  };
+  std::shared_ptr<Times> times_;
 };
 
 }  // namespace sinter::engine

@@ -1,5 +1,6 @@
 // The steps of a plan: kernels of groups, copies, library calls, regions. Layer: engine.
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "backends/target.h"
@@ -74,9 +75,21 @@ void Planner::emit(const Item& item) {
 }
 
 void Planner::emit_group(const graph::Group& group) {
-  emit_lowered(
-      kernel::lower(g_, group, [&](Id id) -> const Layout& { return places_[id]->layout; }),
-      [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
+  std::map<Id, Place> copies;
+  auto place = [&](Id id) -> const Place& {
+    auto it = copies.find(id);
+    return it == copies.end() ? *places_[id] : it->second;
+  };
+  auto layout = [&](Id id) -> const Layout& { return place(id).layout; };
+  std::vector<kernel::Lowered> list = kernel::lower(g_, group, layout);
+  if (!list[0].across.empty()) {
+    for (Id id : list[0].across) {
+      copies[id] = {new_storage(bytes_of(g_[id].type), kNoItem), {0, graph::row_major(g_[id].type.shape)}};
+      emit_copy(id, copies[id], g_[id].type.shape);
+    }
+    list = kernel::lower(g_, group, layout);
+  }
+  emit_lowered(std::move(list), place, [](Id id) { return id; });
 }
 
 void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
@@ -101,6 +114,13 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
     std::size_t next_scratch = 0;
     for (std::size_t i = 0; i < l.buffers.size(); ++i) {
       const kernel::Buffer& buffer = l.kernel.buffers[i];
+      if (buffer.scratch) {
+        launch.scratch.push_back(launch.scratch_bytes);
+        launch.scratch_bytes += l.own_bytes[launch.scratch.size() - 1];
+        continue;
+      }
+      check(launch.scratch.empty(), "plan: scratch buffers are not a kernel's last");
+      launch.bytes += l.buffers[i].elements * size_of(buffer.dtype);
       if (l.buffers[i].node == graph::kKeep) {
         if (buffer.written) scratch.push_back(new_storage(0, kNoItem));
         std::uint32_t s = buffer.written ? scratch.back() : scratch[next_scratch++];
@@ -119,7 +139,10 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
       launch.scalars.push_back(constant_index(constant_of(id)));
       launch.words.push_back(0);
     }
+    if (!launch.scratch.empty())
+      launch.scratch_bytes += static_cast<std::int64_t>((launch.words.size() * sizeof(std::uint64_t) + 63) / 64 * 64);
     launch.tasks = l.tasks;
+    launch.work = l.work;
     double per_task = l.tasks > 0 ? l.work / static_cast<double>(l.tasks) : 0;
     launch.grain = per_task >= kGrainWork ? 1 : static_cast<std::int64_t>(kGrainWork / std::max(per_task, 1.0)) + 1;
     // A launch goes through its largest array the other way than the launch before, whose last tasks have left their part of it in a cache:

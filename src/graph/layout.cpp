@@ -20,6 +20,13 @@ bool is_row_major(const Shape& shape, const std::vector<std::int64_t>& strides) 
   return true;
 }
 
+std::int64_t distinct_elements(const Shape& shape, const std::vector<std::int64_t>& strides) {
+  std::int64_t n = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (strides[i] != 0 || shape[i] == 0) n *= shape[i];
+  return n;
+}
+
 namespace {
 
 // Strides of `result` over the same elements: axes of the operand are grouped with axes of the result that cover as many elements, and

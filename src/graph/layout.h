@@ -21,6 +21,9 @@ std::vector<std::int64_t> row_major(const Shape& shape);
 /// Whether the elements lie in row-major order without gaps, whatever the strides of axes of size 1.
 bool is_row_major(const Shape& shape, const std::vector<std::int64_t>& strides);
 
+/// Elements of memory that a walk over the shape touches, if no two axes of it touch the same.
+std::int64_t distinct_elements(const Shape& shape, const std::vector<std::int64_t>& strides);
+
 /// The layout of a View operation's result over its operand's memory; none where the elements cannot be reached by strides (a reshape of
 /// an operand with gaps; as_strided of an operand that is not row-major): then the operand must be copied first.
 std::optional<Layout> view_layout(ops::Op op, const ops::Attrs& attrs, const Shape& result, const Shape& operand, const Layout& layout);

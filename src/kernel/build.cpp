@@ -13,8 +13,8 @@ Ref Builder::add(Inst i) {
   return static_cast<Ref>(kernel.body.size() - 1);
 }
 
-Ref Builder::buffer(Dtype t, bool written) {
-  kernel.buffers.push_back({t, written});
+Ref Builder::buffer(Dtype t, bool written, bool scratch) {
+  kernel.buffers.push_back({t, written, scratch});
   return static_cast<Ref>(kernel.buffers.size() - 1);
 }
 
@@ -31,10 +31,10 @@ Ref Builder::loop(LoopKind kind, Ref begin, Ref end, int unroll, int prefetch) {
               .kind = kind,
               .unroll = static_cast<std::uint8_t>(unroll),
               .prefetch = static_cast<std::uint16_t>(prefetch),
-              .in = {begin, end, kNone}});
+              .in = {begin, end, kNone, kNone}});
 }
 
-Ref Builder::carry(Dtype t, Ref initial) { return add({.code = Code::Carry, .dtype = t, .in = {initial, kNone, kNone}}); }
+Ref Builder::carry(Dtype t, Ref initial) { return add({.code = Code::Carry, .dtype = t, .in = {initial, kNone, kNone, kNone}}); }
 
 void Builder::next(Ref carry, Ref value) {
   check(carry < kernel.body.size() && kernel.body[carry].code == Code::Carry, "Builder::next: not a Carry");
@@ -44,39 +44,46 @@ void Builder::next(Ref carry, Ref value) {
 void Builder::end() { add({.code = Code::End}); }
 
 Ref Builder::compute(ops::Op op, Dtype dtype, Ref a, Ref b, Ref c) {
-  return add({.code = Code::Compute, .op = op, .dtype = dtype, .in = {a, b, c}});
+  return add({.code = Code::Compute, .op = op, .dtype = dtype, .in = {a, b, c, kNone}});
 }
-Ref Builder::cast(Ref a, Dtype to) { return add({.code = Code::Cast, .dtype = to, .in = {a, kNone, kNone}}); }
+Ref Builder::cast(Ref a, Dtype to) { return add({.code = Code::Cast, .dtype = to, .in = {a, kNone, kNone, kNone}}); }
 
 Ref Builder::load(int buffer, Ref index) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::load: no such buffer");
-  return add(
-      {.code = Code::Load, .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype, .in = {index, kNone, kNone}, .imm = buffer});
+  return add({.code = Code::Load,
+              .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
+              .in = {index, kNone, kNone, kNone},
+              .imm = buffer});
 }
 
 void Builder::store(int buffer, Ref index, Ref value) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::store: no such buffer");
-  add({.code = Code::Store, .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype, .in = {index, value, kNone}, .imm = buffer});
+  add({.code = Code::Store,
+       .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
+       .in = {index, value, kNone, kNone},
+       .imm = buffer});
 }
 
 void Builder::prefetch(int buffer, Ref index) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::prefetch: no such buffer");
   add({.code = Code::Prefetch,
        .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
-       .in = {index, kNone, kNone},
+       .in = {index, kNone, kNone, kNone},
        .imm = buffer});
 }
 
-Ref Builder::tile(int buffer, Ref index) {
+void Builder::tile(int buffer, Ref index, int to, Ref place, Ref step, Ref count) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::tile: no such buffer");
-  return add(
-      {.code = Code::Tile, .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype, .in = {index, kNone, kNone}, .imm = buffer});
+  add({.code = Code::Tile,
+       .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
+       .to = static_cast<std::uint16_t>(to),
+       .in = {index, place, step, count},
+       .imm = buffer});
 }
-Ref Builder::pick(Ref tile, Ref number) { return add({.code = Code::Pick, .dtype = kernel.body[tile].dtype, .in = {tile, number, kNone}}); }
 
 Ref Builder::combine(ops::Op op, Ref carry) {
   check(carry < kernel.body.size() && kernel.body[carry].code == Code::Carry, "Builder::combine: not a Carry");
-  return add({.code = Code::Combine, .op = op, .dtype = kernel.body[carry].dtype, .in = {carry, kNone, kNone}});
+  return add({.code = Code::Combine, .op = op, .dtype = kernel.body[carry].dtype, .in = {carry, kNone, kNone, kNone}});
 }
 
 }  // namespace sinter::kernel

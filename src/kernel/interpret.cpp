@@ -83,7 +83,6 @@ class Interpreter {
         case Code::Store: store(f, r); break;
         case Code::Combine: combine(f, r); break;
         case Code::Tile: tile(f, r); break;
-        case Code::Pick: pick(f, r); break;
         case Code::Prefetch:
         case Code::Carry:
         case Code::End: break;  // the loops' own
@@ -167,22 +166,14 @@ class Interpreter {
 
   void tile(Frame& f, Ref r) {
     const Inst& i = k_.body[r];
-    const int bytes = size_of(i.dtype);
+    const auto bytes = static_cast<std::size_t>(size_of(i.dtype));
     const auto* base = reinterpret_cast<const std::byte*>(block_[i.imm]);
-    const std::vector<Word> index = words_of(f, i.in[0]);
-    std::vector<Word>& words = tiles_[r];
-    words.assign(index.size() * kTile, 0);
-    for (std::size_t l = 0; l < std::min(index.size(), static_cast<std::size_t>(f.active)); ++l)
-      for (int n = 0; n < kTile; ++n)
-        words[l * kTile + static_cast<std::size_t>(n)] = read(base + (static_cast<std::int64_t>(index[l]) + n) * bytes, bytes);
-  }
-  void pick(Frame& f, Ref r) {
-    const Inst& i = k_.body[r];
-    const std::vector<Word>& words = tiles_.at(i.in[0]);
-    const auto number = static_cast<std::size_t>(integer(f, i.in[1]));
-    std::vector<Word> picked;
-    for (std::size_t l = 0; l < words.size() / kTile; ++l) picked.push_back(words[l * kTile + number]);
-    f.values[r] = ops::wide_of(f.machine, i.dtype, picked);
+    auto* to = reinterpret_cast<std::byte*>(block_[i.to]);
+    const std::vector<Word> index = words_of(f, i.in[0]), place = words_of(f, i.in[1]);
+    const Word step = words_of(f, i.in[2])[0], count = words_of(f, i.in[3])[0];
+    for (std::size_t l = 0; l < static_cast<std::size_t>(f.active); ++l)
+      for (std::size_t n = 0; n < count; ++n)
+        std::memcpy(to + (place[l] + n * step) * bytes, base + (index[index.size() == 1 ? 0 : l] + n) * bytes, bytes);
   }
 
   static Word read(const std::byte* at, int bytes) {
@@ -229,7 +220,6 @@ class Interpreter {
   std::vector<Ref> close_;                     // the End of each Loop
   std::vector<std::vector<Ref>> outer_uses_;   // by Vector loop
   std::map<int, Frame> frames_;                // by lanes
-  std::map<Ref, std::vector<Word>> tiles_;     // kTile elements of each lane
   std::map<Ref, std::vector<Word>> partials_;  // of Vector loops, by Carry
 };
 

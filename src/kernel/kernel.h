@@ -6,7 +6,8 @@
 // Arguments. Everything that is not structure is an argument, so that one kernel serves all sizes: `Arg` reads 64-bit integers
 // (extents, strides, offsets), `Scalar` reads scalar operands by bits, Load and Store go through `Buffer`s. A launch passes one block
 // of 64-bit words: buffers (pointers), then integers, then scalars. Beside it, a word `streams`: where bit b is set, buffer b is written
-// and not soon read, so stores to it may pass the caches. It changes no result.
+// and not soon read, so stores to it may pass the caches. It changes no result. A scratch buffer is memory of the running thread's own,
+// whose content an iteration of the Parallel loop neither finds nor leaves.
 //
 // Loops.
 //   Parallel  the outermost loop, at most one. Its iterations are independent; a launch runs any sub-range of them on any thread.
@@ -24,11 +25,12 @@
 // Values are per lane inside a Vector loop if they depend on its index or on a carried value; otherwise uniform.
 // Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction.
 // Load and Store take the element index (not bytes). Out-of-range addresses are undefined: lowering clamps computed indices.
-// A Tile reads kTile elements from each lane's index on, all in range. It stands in a Vector loop, and Pick alone reads it, in a loop
-// inside: element in[1] of each lane. So lanes that go through memory in large steps read whole lines of it. A Store must not write what
-// another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of one buffer, in a later
-// iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one), or in a later Vector loop of the
-// same iteration of the Parallel loop.
+// A Tile stands in a Vector loop. It reads in[3] elements, at least kTile, from each lane's index on, all in range, and stores element n at
+// in[1] + n * in[2] of a scratch buffer: so lanes that go through memory in large steps read whole lines of it. The index goes on by one
+// step from lane to lane, in[1] by 1.
+// A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of
+// one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one), or in a
+// later Vector loop of the same iteration of the Parallel loop.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -41,21 +43,20 @@ namespace sinter::kernel {
 
 using Ref = std::uint32_t;
 inline constexpr Ref kNone = ~Ref{0};
-inline constexpr int kTile = 32;
+inline constexpr int kTile = 16;
 
 enum class Code : std::uint8_t {
-  Arg,       // integer argument number imm: int64
-  Scalar,    // scalar argument number imm, of `dtype`
-  Const,     // literal of `dtype`: the bits of its stored form in imm
-  Loop,      // in[0] begin, in[1] end; kind; unroll (Vector only; a power of two, 1 to 8)
-  Carry,     // in[0] initial, in[1] next; dtype
-  End,       // closes the innermost open loop
-  Compute,   // op on in[0..operands), which have `dtype` (Where: in[0] is bool); the result has result_dtype(op, dtype)
-  Cast,      // in[0] to `dtype`
-  Load,      // buffer imm at index in[0]; dtype is the buffer's
-  Store,     // buffer imm at index in[0], value in[1] of the buffer's dtype
-  Tile,      // of buffer imm, from index in[0] on; dtype is the buffer's
-  Pick,      // element in[1], a uniform number from 0 to kTile - 1, of each lane of the Tile in[0]
+  Arg,      // integer argument number imm: int64
+  Scalar,   // scalar argument number imm, of `dtype`
+  Const,    // literal of `dtype`: the bits of its stored form in imm
+  Loop,     // in[0] begin, in[1] end; kind; unroll (Vector only; a power of two, 1 to 8)
+  Carry,    // in[0] initial, in[1] next; dtype
+  End,      // closes the innermost open loop
+  Compute,  // op on in[0..operands), which have `dtype` (Where: in[0] is bool); the result has result_dtype(op, dtype)
+  Cast,     // in[0] to `dtype`
+  Load,     // buffer imm at index in[0]; dtype is the buffer's
+  Store,    // buffer imm at index in[0], value in[1] of the buffer's dtype
+  Tile,  // of buffer imm, from index in[0] on, to buffer `to`, from index in[1] on in steps of in[2], in[3] elements; dtype is the buffers'
   Prefetch,  // changes nothing: buffer imm is soon used at index in[0], which may be out of range; for writing if the buffer is written
   Combine,   // in[0] is a Carry of a closed Vector loop; op is a commutative binary operation
 };
@@ -68,14 +69,16 @@ struct Inst {
   Dtype dtype = Dtype::int64;        // Compute: the compute dtype (that of the operands); others: of the result
   std::uint8_t unroll = 1;           // Loop
   std::uint16_t prefetch = 0;        // Loop, Vector: bytes ahead of contiguous accesses to prefetch; 0: none
-  Ref in[3] = {kNone, kNone, kNone};
+  std::uint16_t to = 0;              // Tile: buffer
+  Ref in[4] = {kNone, kNone, kNone, kNone};
   std::int64_t imm = 0;  // Arg, Scalar: number; Const: bits; Load, Store, Prefetch, Tile: buffer
   bool operator==(const Inst&) const = default;
 };
 
 struct Buffer {
   Dtype dtype;
-  bool written;  // by a Store; a buffer may be read and written
+  bool written;          // by a Store or Tile; a buffer may be read and written
+  bool scratch = false;  // the running thread's own
   bool operator==(const Buffer&) const = default;
 };
 
@@ -87,7 +90,7 @@ struct Kernel {
   std::vector<Inst> body;
 };
 
-/// The dtype of an instruction's result (bool for comparisons). Meaningless for End, Store, Prefetch.
+/// The dtype of an instruction's result (bool for comparisons). Meaningless for End, Store, Tile, Prefetch.
 Dtype result_dtype(const Kernel& k, Ref r);
 
 std::string print(const Kernel& k);
@@ -103,9 +106,9 @@ class Builder {
  public:
   Kernel kernel;
   Ref add(Inst i);
-  Ref buffer(Dtype t, bool written);  // returns its number
-  Ref arg();                          // a new integer argument
-  Ref scalar(Dtype t);                // a new scalar argument
+  Ref buffer(Dtype t, bool written, bool scratch = false);  // returns its number
+  Ref arg();                                                // a new integer argument
+  Ref scalar(Dtype t);                                      // a new scalar argument
   Ref constant(Dtype t, std::uint64_t bits);
   Ref index(std::int64_t v) { return constant(Dtype::int64, static_cast<std::uint64_t>(v)); }
   Ref loop(LoopKind kind, Ref begin, Ref end, int unroll = 1, int prefetch = 0);
@@ -117,8 +120,7 @@ class Builder {
   Ref load(int buffer, Ref index);
   void store(int buffer, Ref index, Ref value);
   void prefetch(int buffer, Ref index);
-  Ref tile(int buffer, Ref index);
-  Ref pick(Ref tile, Ref number);
+  void tile(int buffer, Ref index, int to, Ref place, Ref step, Ref count);
   Ref combine(ops::Op op, Ref carry);
 };
 

@@ -30,13 +30,14 @@ struct Printer {
     out += name;
     integer(v);
   }
-  void buffer(const Inst& i) {
+  void buffer(std::int64_t number, Ref index) {
     out += 'b';
-    integer(i.imm);
+    integer(number);
     out += '[';
-    ref(i.in[0]);
+    ref(index);
     out += ']';
   }
+  void buffer(const Inst& i) { buffer(i.imm, i.in[0]); }
 
   void signature() {
     out += '(';
@@ -44,7 +45,7 @@ struct Printer {
       out += b ? ", b" : "b";
       integer(static_cast<std::int64_t>(b));
       dtype(k.buffers[b].dtype);
-      if (k.buffers[b].written) out += " out";
+      if (k.buffers[b].written) out += k.buffers[b].scratch ? " scratch" : " out";
     }
     out += "; ints ";
     integer(k.integers);
@@ -127,16 +128,14 @@ struct Printer {
         ref(i.in[1]);
         break;
       case Code::Tile:
-        define(r);
         out += "tile ";
+        buffer(i.to, i.in[1]);
+        out += " step ";
+        ref(i.in[2]);
+        out += " = ";
         buffer(i);
-        break;
-      case Code::Pick:
-        define(r);
-        out += "pick ";
-        ref(i.in[0]);
-        out += ", ";
-        ref(i.in[1]);
+        out += " count ";
+        ref(i.in[3]);
         break;
       case Code::Prefetch:
         out += "prefetch ";
@@ -183,8 +182,8 @@ struct Parser {
     if (v < 0 || v > limit) lex.fail(at, str("expected a number from 0 to ", limit));
     return static_cast<int>(v);
   }
-  // `b3[%7]`
-  void buffer(Inst& i) {
+  // `b3[%7]`: the buffer's number, and the index
+  std::size_t buffer(Ref& index) {
     const text::Token at = lex.peek();
     const std::string_view b = lex.name();
     std::size_t n = 0;
@@ -194,11 +193,15 @@ struct Parser {
       n = n * 10 + static_cast<std::size_t>(c - '0');
     }
     if (!ok || n >= k.buffers.size()) lex.fail(at, "expected a buffer");
+    lex.expect("[");
+    index = use();
+    lex.expect("]");
+    return n;
+  }
+  void buffer(Inst& i) {
+    const std::size_t n = buffer(i.in[0]);
     i.imm = static_cast<std::int64_t>(n);
     i.dtype = k.buffers[n].dtype;
-    lex.expect("[");
-    i.in[0] = use();
-    lex.expect("]");
   }
 
   Kernel run() {
@@ -210,7 +213,8 @@ struct Parser {
       if (!lex.at(str("b", n))) lex.fail(str("expected buffer b", n));
       lex.take();
       const Dtype t = dtype();
-      k.buffers.push_back({t, lex.accept("out")});
+      const bool scratch = lex.accept("scratch");
+      k.buffers.push_back({t, scratch || lex.accept("out"), scratch});
     }
     lex.expect(";");
     lex.expect("ints");
@@ -256,6 +260,15 @@ struct Parser {
     } else if (lex.accept("prefetch")) {
       i.code = Code::Prefetch;
       buffer(i);
+    } else if (lex.accept("tile")) {
+      i.code = Code::Tile;
+      i.to = static_cast<std::uint16_t>(buffer(i.in[1]));
+      lex.expect("step");
+      i.in[2] = use();
+      lex.expect("=");
+      buffer(i);
+      lex.expect("count");
+      i.in[3] = use();
     } else if (lex.peek().kind == text::Kind::Value) {
       const text::Token at = lex.peek();
       const std::uint32_t defined = lex.value();
@@ -305,15 +318,6 @@ struct Parser {
     } else if (lex.accept("load")) {
       i.code = Code::Load;
       buffer(i);
-    } else if (lex.accept("tile")) {
-      i.code = Code::Tile;
-      buffer(i);
-    } else if (lex.accept("pick")) {
-      i.code = Code::Pick;
-      i.in[0] = use();
-      lex.expect(",");
-      i.in[1] = use();
-      i.dtype = k.body[i.in[0]].dtype;
     } else if (lex.accept("cast")) {
       i.code = Code::Cast;
       i.in[0] = use();

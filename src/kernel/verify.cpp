@@ -44,9 +44,7 @@ class Verifier {
   Dtype use(Ref r) {
     require(r < at_, "an operand is not defined before its use");
     const Inst& d = k_.body[r];
-    require((d.code == Code::Tile) == (k_.body[at_].code == Code::Pick && r == k_.body[at_].in[0]),
-            "Pick reads a Tile, and nothing else does");
-    require(d.code != Code::End && d.code != Code::Store && d.code != Code::Prefetch, "an operand has no value");
+    require(d.code != Code::End && d.code != Code::Store && d.code != Code::Tile && d.code != Code::Prefetch, "an operand has no value");
     if (d.code == Code::Carry && !is_open(home_[r])) {
       require(is_open(home_[home_[r]]), "an operand belongs to a closed loop");
       require(k_.body[home_[r]].kind != LoopKind::Vector, "only Combine reads the carry of a closed Vector loop");
@@ -69,6 +67,7 @@ class Verifier {
             "kind, unroll and prefetch belong to loops");
     require(op || i.op == none.op, "an operation belongs to Compute and Combine");
     require(number || i.imm == none.imm, "a number belongs to Arg, Scalar, Const, Load, Store, Prefetch and Tile");
+    require(i.code == Code::Tile || i.to == none.to, "a second buffer belongs to Tile");
     require(dtype || i.dtype == none.dtype, "loops, Arg and End have the dtype int64");
     int used = 0;
     switch (i.code) {
@@ -79,15 +78,14 @@ class Verifier {
       case Code::Cast:
       case Code::Load:
       case Code::Prefetch:
-      case Code::Tile:
       case Code::Combine: used = 1; break;
       case Code::Loop:
       case Code::Carry:
-      case Code::Pick:
       case Code::Store: used = 2; break;
+      case Code::Tile: used = 4; break;
       case Code::Compute: used = ops::info(i.op).operands; break;
     }
-    for (int n = 0; n < 3; ++n) require((i.in[n] != kNone) == (n < used), "the number of operands is wrong");
+    for (int n = 0; n < 4; ++n) require((i.in[n] != kNone) == (n < used), "the number of operands is wrong");
   }
 
   void inst(const Inst& i) {
@@ -106,12 +104,7 @@ class Verifier {
         return;
       case Code::Compute: return compute(i);
       case Code::Cast: return static_cast<void>(use(i.in[0]));
-      case Code::Pick: {
-        use(i.in[0]);
-        require(use(i.in[1]) == Dtype::int64 && !varies(i.in[1]), "the number of Pick is not a uniform int64");
-        return require(i.dtype == k_.body[i.in[0]].dtype, "the dtype is not the Tile's");
-      }
-      case Code::Tile: require(vector() != nullptr, "a Tile outside a Vector loop"); [[fallthrough]];
+      case Code::Tile:
       case Code::Load:
       case Code::Prefetch:
       case Code::Store: {
@@ -119,7 +112,7 @@ class Verifier {
         const Buffer& b = k_.buffers[static_cast<std::size_t>(i.imm)];
         require(i.dtype == b.dtype, "the dtype is not the buffer's");
         require(use(i.in[0]) == Dtype::int64, "an index is not int64");
-        if (i.code == Code::Tile) varies_[at_] = true;
+        if (i.code == Code::Tile) return tile(i);
         if (i.code != Code::Store) return;
         require(use(i.in[1]) == b.dtype, "the stored value has not the buffer's dtype");
         require(b.written, "the buffer is not written");
@@ -128,6 +121,16 @@ class Verifier {
       case Code::Combine: return combine(i);
     }
     require(false, "there is no such code");
+  }
+
+  void tile(const Inst& i) {
+    require(vector() != nullptr, "a Tile outside a Vector loop");
+    require(i.to < k_.buffers.size() && k_.buffers[i.to].scratch && k_.buffers[i.to].dtype == i.dtype,
+            "a Tile does not go to a scratch buffer of its dtype");
+    require(varies(i.in[0]), "the index of a Tile is the same in all lanes");
+    require(use(i.in[1]) == Dtype::int64 && varies(i.in[1]), "the place of a Tile is not an int64 of each lane");
+    for (Ref r : {i.in[2], i.in[3]})
+      require(use(r) == Dtype::int64 && !varies(r), "the step or the count of a Tile is not a uniform int64");
   }
 
   void loop(const Inst& i) {

@@ -133,6 +133,69 @@ const Case kCases[] = {
        return %6, %9
      })",
      0},
+    {"tiles_in_several_strips", R"(graph g(%0: complex64[530,140], %1: complex64[140,530]) {
+       %2 = transpose %0 {axes=1,0} : complex64[140,530]
+       %3 = multiply %2, %1 : complex64[140,530]
+       return %3
+     })",
+     1e-5, 1},
+    {"folds_along_transposed_rows", R"(graph g(%0: float32[3,75,40], %1: bfloat16[3,75,40], %2: float32[3,40,75]) {
+       %3 = transpose %0 {axes=0,2,1} : float32[3,40,75]
+       %4 = multiply %3, %2 : float32[3,40,75]
+       %5 = sum %4 {dtype=float32 axes=2} : float32[3,40]
+       %6 = transpose %1 {axes=0,2,1} : bfloat16[3,40,75]
+       %7 = max %6 {dtype=bfloat16 axes=2} : bfloat16[3,40]
+       return %5, %7
+     })",
+     1e-4, 2},
+    {"folds_down_transposed_columns", R"(graph g(%0: float32[37,1100], %1: float32[1100,37], %2: float32[20,70]) {
+       %3 = transpose %0 {axes=1,0} : float32[1100,37]
+       %4 = multiply %3, %1 : float32[1100,37]
+       %5 = sum %4 {dtype=float32 axes=0} : float32[37]
+       %6 = transpose %2 {axes=1,0} : float32[70,20]
+       %7 = min %6 {dtype=float32 axes=0} : float32[20]
+       return %5, %7
+     })",
+     1e-3, 3},
+    {"softmax_of_transposed_rows", R"(graph g(%0: float32[75,40], %1: float32[40,75]) {
+       %2 = transpose %0 {axes=1,0} : float32[40,75]
+       %3 = add %2, %1 : float32[40,75]
+       %4 = max %3 {dtype=float32 axes=1} : float32[40]
+       %5 = reshape %4 {shape=40,1} : float32[40,1]
+       %6 = broadcast_to %5 {shape=40,75} : float32[40,75]
+       %7 = subtract %3, %6 : float32[40,75]
+       %8 = exp %7 : float32[40,75]
+       %9 = sum %8 {dtype=float32 axes=1} : float32[40]
+       %10 = reshape %9 {shape=40,1} : float32[40,1]
+       %11 = broadcast_to %10 {shape=40,75} : float32[40,75]
+       %12 = divide %8, %11 : float32[40,75]
+       return %12, %9
+     })",
+     1e-5, 1},
+    {"transposed_rows_longer_than_memory_for_them", R"(graph g(%0: float32[33000,17]) {
+       %1 = transpose %0 {axes=1,0} : float32[17,33000]
+       %2 = max %1 {dtype=float32 axes=1} : float32[17]
+       %3 = reshape %2 {shape=17,1} : float32[17,1]
+       %4 = broadcast_to %3 {shape=17,33000} : float32[17,33000]
+       %5 = subtract %1, %4 : float32[17,33000]
+       return %5
+     })",
+     1e-5, 2},
+    {"fold_of_all_of_a_transposed", R"(graph g(%0: float32[170,140], %1: float32[140,170]) {
+       %2 = transpose %0 {axes=1,0} : float32[140,170]
+       %3 = multiply %2, %1 : float32[140,170]
+       %4 = sum %3 {dtype=float32 axes=0,1} : float32[]
+       return %4
+     })",
+     1e-3, 2},
+    {"transposed_in_two_ways", R"(graph g(%0: float32[30,31,32], %1: float32[32,30,31], %2: float32[31,32,30]) {
+       %3 = transpose %0 {axes=1,2,0} : float32[31,32,30]
+       %4 = transpose %1 {axes=2,0,1} : float32[31,32,30]
+       %5 = add %3, %4 : float32[31,32,30]
+       %6 = multiply %5, %2 : float32[31,32,30]
+       return %6
+     })",
+     0, 2},
     {"sum_inner", R"(graph g(%0: float32[6,75]) {
        %1 = sum %0 {dtype=float32 axes=1} : float32[6]
        return %1

@@ -20,6 +20,8 @@ const Case kCases[] = {
     {"pointwise", [](const Array& x) { return exp(-x) + x; }},
     {"transposed", [](const Array& x) { return x.T() * 2 + 1; }},
     {"transposed_and_not", [](const Array& x) { return reshape(x, {700, 1500}).T() * x; }},
+    {"transposed_softmax", [](const Array& x) { return softmax(reshape(x, {700, 1500}).T() + x, -1); }},
+    {"transposed_columns", [](const Array& x) { return sum(reshape(x, {700, 1500}).T() * x, 0); }},
     {"sum_all", [](const Array& x) { return sum(exp(x)); }},
     {"sum_rows", [](const Array& x) { return sum(x * x, 1); }},
     {"sum_columns", [](const Array& x) { return sum(x * x, 0); }},
@@ -67,6 +69,19 @@ TEST(Memory, OneKernelTakesItsOutputsAlone) {
   reset_peak_memory();
   Array y = gelu(x);
   EXPECT_EQ(peak_memory() - before, static_cast<std::size_t>(y.nbytes()));
+}
+
+TEST(Memory, TransposedReadsTakeAMebibyteAThread) {
+  using Function = Array (*)(const Array&);
+  for (Function function : {+[](const Array& x) { return x.T() + 1; }, +[](const Array& x) { return softmax(x.T(), -1); }}) {
+    auto f = compile(function);
+    Array x = ones({1100, 1000});
+    f(x);
+    std::size_t before = active_memory();
+    reset_peak_memory();
+    Array y = f(x);
+    EXPECT_LE(peak_memory() - before, static_cast<std::size_t>(y.nbytes() + (omp_get_max_threads() << 20)));
+  }
 }
 
 TEST(Memory, StateIsUpdatedInPlace) {

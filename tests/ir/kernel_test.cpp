@@ -212,8 +212,9 @@ TEST(KernelText, EveryFieldIsInTheKey) {
                                  reduction(Op::Add, float64, 0, 1),
                                  reduction(Op::Add, float32, 0x80000000, 1),
                                  reduction(Op::Add, float32, 0, 2)};
-  for (auto change : {+[](Kernel& k) { k.buffers[0].written = true; }, +[](Kernel& k) { k.buffers[0].dtype = int8; },
-                      +[](Kernel& k) { ++k.integers; }, +[](Kernel& k) { ++k.scalars; }}) {
+  for (auto change :
+       {+[](Kernel& k) { k.buffers[0].written = true; }, +[](Kernel& k) { k.buffers[0].written = k.buffers[0].scratch = true; },
+        +[](Kernel& k) { k.buffers[0].dtype = int8; }, +[](Kernel& k) { ++k.integers; }, +[](Kernel& k) { ++k.scalars; }}) {
     Kernel k = scaled_sum(1);
     change(k);
     kernels.push_back(k);
@@ -292,16 +293,18 @@ TEST(KernelVerify, RejectsEachBrokenRule) {
       {"vector %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = combine subtract %5: float32",
        "Combine needs a commutative operation"},
       {"%3 = combine add %2: float32", "Combine needs a Carry"},
-      {"%3 = tile b0[%1]", "a Tile outside a Vector loop"},
-      {"vector %3 in %1..%0 {\n%4 = tile b0[%3]\n%5 = exp %4: float32\n}", "Pick reads a Tile, and nothing else does"},
-      {"%3 = pick %2, %1", "Pick reads a Tile, and nothing else does"},
-      {"vector %3 in %1..%0 {\n%4 = tile b0[%3]\n%5 = pick %4, %3\n}", "the number of Pick is not a uniform int64"},
+      {"tile b2[%1] step %1 = b0[%1] count %0", "a Tile outside a Vector loop"},
+      {"vector %3 in %1..%0 {\ntile b1[%3] step %1 = b0[%3] count %0\n}", "a Tile does not go to a scratch buffer of its dtype"},
+      {"vector %3 in %1..%0 {\ntile b2[%3] step %1 = b0[%1] count %0\n}", "the index of a Tile is the same in all lanes"},
+      {"vector %3 in %1..%0 {\ntile b2[%1] step %1 = b0[%3] count %0\n}", "the place of a Tile is not an int64 of each lane"},
+      {"vector %3 in %1..%0 {\ntile b2[%3] step %1 = b0[%3] count %3\n}", "the step or the count of a Tile is not a uniform int64"},
       {"parallel %3 in %1..%0 {\n}\nstore b1[%1] = %2", "a Store outside the Parallel loop"},
   };
   for (const auto& [body, rule] : cases) {
-    const std::string text =
-        std::string("kernel f(b0: float32, b1: float32 out; ints 1; scalars 0) {\n%0 = arg 0\n%1 = const int64 0\n%2 = const float32 1\n") +
-        body + "\n}";
+    const std::string text = std::string(
+                                 "kernel f(b0: float32, b1: float32 out, b2: float32 scratch; ints 1; scalars 0) {\n%0 = arg 0\n%1 = const "
+                                 "int64 0\n%2 = const float32 1\n") +
+                             body + "\n}";
     try {
       verify(parse(text));
       ADD_FAILURE() << "accepted: " << body;

@@ -31,6 +31,7 @@ struct Frame {
   Values offsets;               // int64: the lane's iteration minus that of lane 0 of part 0; padding lanes: 0
   Values masks;                 // padding lanes are false; empty when there are none
   llvm::Value* full = nullptr;  // i1, beside masks: there are no padding lanes
+  llvm::Value* rest = nullptr;  // int64, beside masks: iterations from lane 0 of part 0 on
   bool folds = false;           // the loop carries partials, so padding lanes may differ from lane 0
   int prefetch = 0;             // bytes
 };
@@ -61,9 +62,9 @@ class Emitter : public ops::Machine {
   ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index);
   /// `streams`, i1 or null: whether whole vectors go past the caches, by stores that need a fence at the kernel's end.
   void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value, llvm::Value* streams = nullptr);
-  /// kTile elements from each lane's `index` on, in memory: element n of all lanes of a part lies in a row; for `pick`.
-  llvm::Value* tile(llvm::Value* buffer, Dtype storage, const ops::Val& index);
-  ops::Val pick(llvm::Value* tile, Dtype storage, llvm::Value* number);
+  /// `count` elements from each lane's `index` on, to `to`: element n of all lanes, one after the other, at `place` + n * step.
+  void tile(llvm::Value* from, Dtype storage, const ops::Val& index, llvm::Value* to, const ops::Val& place, llvm::Value* step,
+            llvm::Value* count);
   /// Asks for the elements at `index`, if they are contiguous and all lanes run, and a store would not go past the caches.
   void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write, llvm::Value* streams = nullptr);
   /// complex64, at `index` pairs.
@@ -111,7 +112,15 @@ class Emitter : public ops::Machine {
     if (frame.prefetch != 0) prefetch_lines(address, frame.prefetch, bytes, write);
   }
   void interleave(llvm::SmallVectorImpl<llvm::Value*>& rows);
-  void repeat(int count, FunctionRef<void(llvm::Value*)> body);
+  // From an address in steps between lanes, to one in steps between elements.
+  struct Walk {
+    llvm::Type* element;
+    llvm::Value *from, *between_lanes, *to, *between_elements, *count;
+  };
+  void square(const Walk& walk, llvm::Value* first, llvm::Value* ahead);
+  void tile_of_all(const Walk& walk);
+  void tile_of_some(const Walk& walk);
+  void repeat(llvm::Value* count, FunctionRef<void(llvm::Value*)> body);
   void store_vectors(llvm::Value* start, const Values& vectors, llvm::Align align, llvm::Value* streams);
   llvm::Value* passes_caches(llvm::Value* streams, llvm::Value* address, int vector);
   bool contiguous(const ops::Val& index) const;

@@ -67,7 +67,6 @@ class Lowering {
   Functions functions_;
   const Plan plan_;
   std::vector<Wide> values_;  // of each Ref, as last emitted
-  std::map<Ref, Value*> tiles_;
   std::vector<Value*> buffers_, integers_;
   std::vector<Value*> streams_;  // by buffer, i1: stores go past the caches; null: never
   std::vector<Wide> scalars_;
@@ -197,13 +196,10 @@ void Lowering::instruction(const Inst& i, Ref r) {
       return;
     }
     case Code::Tile: {
-      check(!is_complex(i.dtype), "codegen: a tile of complex numbers");
-      tiles_[r] = emitter_.tile(buffers_[imm], ops::storage_dtype(i.dtype), operand(0).re);
+      const Dtype t = is_complex(i.dtype) ? int64 : ops::storage_dtype(i.dtype);
+      emitter_.tile(buffers_[imm], t, operand(0).re, buffers_[i.to], operand(1).re, scalar(i.in[2]), scalar(i.in[3]));
       return;
     }
-    case Code::Pick:
-      values_[r] = {i.dtype, ops::load_form(emitter_.pick(tiles_.at(i.in[0]), ops::storage_dtype(i.dtype), scalar(i.in[1])), i.dtype), {}};
-      return;
     case Code::Prefetch:
       emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written, streams_[imm]);
       return;
@@ -374,7 +370,9 @@ void Lowering::vector(Ref loop, std::size_t last) {
     return [&, parts, prefetch](Value* index, const State& current) {
       emitter_.frame = frame(parts, prefetch);
       Value* rest = builder_.CreateSub(end, index);
-      if (plan_.masked) emitter_.frame.full = builder_.CreateICmpSGE(rest, builder_.getInt64(static_cast<std::uint64_t>(parts * width)));
+      emitter_.frame.rest = rest;
+      if (plan_.masked || plan_.tiles[loop])
+        emitter_.frame.full = builder_.CreateICmpSGE(rest, builder_.getInt64(static_cast<std::uint64_t>(parts * width)));
       Value* left = splat(builder_, builder_.CreateTrunc(rest, builder_.getInt32Ty()), width);
       for (Value*& offset : emitter_.frame.offsets) {
         Value* narrow = builder_.CreateTrunc(offset, shaped(builder_.getInt32Ty(), offset));
@@ -393,7 +391,7 @@ void Lowering::vector(Ref loop, std::size_t last) {
   for (Ref c : carried) {
     for (Value* v : flatten(k_.body[c].in[0], c)) state.push_back(v);
   }
-  if (plan_.masked) {
+  if (plan_.masked || plan_.tiles[loop]) {
     state = counted(begin, end, step, false, std::move(state), masked(i.unroll, i.prefetch));
   } else {
     Value* count = builder_.CreateSub(end, begin);

@@ -26,25 +26,26 @@ constexpr int kStreams = 800;    // instructions in all; more is not bound by me
 void find_ends_and_cost(const kernel::Kernel& k, Plan& plan) {
   std::vector<Ref> open;
   std::map<std::pair<ops::Op, Dtype>, int> expensive;
-  int work = 0, code = 0, unroll = 1;
+  int work = 0, code = 0, unroll = 0;  // of the open Vector loop
   for (Ref r = 0; r < k.body.size(); ++r) {
     const Inst& i = k.body[r];
     if (i.code == Code::Loop) {
       open.push_back(r);
       if (i.kind == LoopKind::Vector) unroll = i.unroll;
     } else if (i.code == Code::End) {
-      if (k.body[open.back()].kind == LoopKind::Vector) unroll = 1;
+      if (k.body[open.back()].kind == LoopKind::Vector) unroll = 0;
       plan.ends[open.back()] = r;
       open.pop_back();
     } else if (i.code == Code::Compute) {
       const int cost = ops::cost(i.op, i.dtype);
-      work += cost;
-      code += cost * unroll;
+      if (unroll > 0) work += cost;
+      code += cost * std::max(unroll, 1);
       if (cost > kExpensive) ++expensive[{i.op, i.dtype}];
+    } else if (i.code == Code::Tile) {
+      for (Ref loop : open) plan.tiles[loop] = true;
     }
   }
-  const bool tiles = std::any_of(k.body.begin(), k.body.end(), [](const Inst& i) { return i.code == Code::Tile; });
-  plan.masked = work > kMaskedLoop || code > kFunctions || tiles;
+  plan.masked = work > kMaskedLoop || code > kFunctions;
   plan.streams = code <= kStreams;
   if (code <= kFunctions) return;
   for (const auto& [what, uses] : expensive) {
@@ -60,13 +61,12 @@ void find_varying(const kernel::Kernel& k, Plan& plan) {
     for (Ref r = 0; r < k.body.size(); ++r) {
       const Inst& i = k.body[r];
       bool v = false;
-      if (i.code == Code::Tile) {
-        v = true;
-      } else if (i.code == Code::Loop) {
+      if (i.code == Code::Loop) {
         v = partials = i.kind == LoopKind::Vector;
       } else if (i.code == Code::Carry) {
         v = partials || plan.varying[i.in[0]] || plan.varying[i.in[1]];
-      } else if (i.code != Code::Combine && i.code != Code::End && i.code != Code::Store && i.code != Code::Prefetch) {
+      } else if (i.code != Code::Combine && i.code != Code::End && i.code != Code::Store && i.code != Code::Tile &&
+                 i.code != Code::Prefetch) {
         for (Ref in : i.in) v = v || (in != kNone && plan.varying[in]);
       }
       if (v && !plan.varying[r]) plan.varying[r] = changed = true;
@@ -77,7 +77,7 @@ void find_varying(const kernel::Kernel& k, Plan& plan) {
 }  // namespace
 
 Plan make_plan(const kernel::Kernel& k) {
-  Plan plan{std::vector<std::size_t>(k.body.size()), std::vector<bool>(k.body.size()), false, false, {}};
+  Plan plan{std::vector<std::size_t>(k.body.size()), std::vector<bool>(k.body.size()), false, std::vector<bool>(k.body.size()), false, {}};
   find_ends_and_cost(k, plan);
   find_varying(k, plan);
   return plan;

@@ -12,6 +12,7 @@ struct Plan {
   std::vector<std::size_t> ends;                  // by Ref of a Loop: its End
   std::vector<bool> varying;                      // by Ref: may differ between the lanes of its Vector loop
   bool masked = false;                            // vector loops are one masked loop instead of a main loop and a tail
+  std::vector<bool> tiles;                        // by Ref of a Loop: it has a Tile
   bool streams = false;                           // stores can go past the caches (kernel.h)
   std::set<std::pair<ops::Op, Dtype>> functions;  // operations that are called instead of written out
 };

@@ -9,6 +9,10 @@ using graph::Node;
 using ops::Op;
 using ops::OpKind;
 
+namespace {
+constexpr std::int64_t kCopied = 16384;  // elements from which a copy for the sake of its order takes less time than gathers
+}
+
 Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of, Builder& b, Nest& nest)
     : g_(g), group_(group), layout_of_(layout_of), b_(b), nest_(nest) {
   for (Id id : group.members) {
@@ -114,7 +118,7 @@ int Body::unroll(int of_light) const {
 }
 
 int Body::add_buffer(Id id, bool written) {
-  buffers.push_back({id, false});
+  buffers.push_back({id, graph::distinct_elements(g_[id].type.shape, layout_of_(id).strides), false});
   return static_cast<int>(b_.buffer(g_[id].type.dtype, written));
 }
 bool Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
@@ -142,24 +146,44 @@ void Body::keep_apart(Id operand) {
   if (auto it = leaves_.find(operand); it != leaves_.end()) buffers[static_cast<std::size_t>(it->second.buffer)].same_index = false;
 }
 
-bool Body::is_tiled(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const {
+bool Body::is_across(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const {
   const std::int64_t step = nest_.stride(leaf.access, lanes);
-  return step != 0 && step != 1 && nest_.stride(leaf.access, tiled) == 1 &&
-         !is_complex(b_.kernel.buffers[static_cast<std::size_t>(leaf.buffer)].dtype);
+  return step != 0 && step != 1 && nest_.stride(leaf.access, tiled) == 1;
 }
-const Axis* Body::tiled_axis(const std::vector<Axis>& axes, const Axis& lanes) const {
+const Axis* Body::tiled_axis(const std::vector<const Axis*>& axes, const Axis& lanes) const {
   for (Id id : group_.members)
     for (Id u : g_[id].in)
       if (auto it = leaves_.find(u); it != leaves_.end())
-        for (const Axis& axis : axes)
-          if (&axis != &lanes && axis.extent >= kTile && is_tiled(it->second, axis, lanes)) return &axis;
+        for (const Axis* axis : axes)
+          if (axis->extent >= kTile && is_across(it->second, *axis, lanes)) return axis;
   return nullptr;
 }
-void Body::read_tiles(const Axis& tiled, const Axis& lanes) {
+std::int64_t Body::across_bytes(const Axis& tiled, const Axis& lanes) const {
+  std::int64_t bytes = 0;
+  for (const auto& [id, leaf] : leaves_)
+    if (is_across(leaf, tiled, lanes)) bytes += size_of(g_[id].type.dtype);
+  return bytes;
+}
+std::vector<Id> Body::left_across(const Axis& lanes) const {
+  std::vector<Id> list;
+  for (const auto& [id, leaf] : leaves_)
+    if (nest_.is_across(leaf.access, lanes) && g_[id].type.shape.product() >= kCopied) list.push_back(id);
+  std::sort(list.begin(), list.end());
+  return list;
+}
+std::vector<Body::Across> Body::read_across(const Axis& tiled, const Axis& lanes, std::size_t panels) {
+  std::vector<Across> list;
   for (Id id : group_.members)
     for (Id u : g_[id].in)
-      if (auto it = leaves_.find(u); it != leaves_.end() && it->second.tile == kNone && is_tiled(it->second, tiled, lanes))
-        it->second.tile = b_.tile(it->second.buffer, nest_.index(b_, it->second.access));
+      if (auto it = leaves_.find(u); it != leaves_.end() && is_across(it->second, tiled, lanes)) {
+        Leaf& leaf = it->second;
+        keep_apart(u);  // read before what is stored at other points
+        const Ref panel = b_.buffer(g_[u].type.dtype, true, true);
+        list.push_back({leaf.buffer, leaf.access, static_cast<int>(panel)});
+        buffers.push_back({});
+        leaf = {static_cast<int>(panel), panels, kNone};
+      }
+  return list;
 }
 
 void Body::prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lanes) {
@@ -169,7 +193,9 @@ void Body::prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lan
       if (auto it = leaves_.find(u); it != leaves_.end() && std::find(done.begin(), done.end(), u) == done.end()) {
         done.push_back(u);
         const std::size_t access = it->second.access;
-        if (!nest_.is_still(access, {&lanes}) && !nest_.is_still(access, rows)) b_.prefetch(it->second.buffer, nest_.index(b_, access));
+        const bool scratch = b_.kernel.buffers[static_cast<std::size_t>(it->second.buffer)].scratch;
+        if (!scratch && !nest_.is_still(access, {&lanes}) && !nest_.is_still(access, rows))
+          b_.prefetch(it->second.buffer, nest_.index(b_, access));
       }
 }
 void Body::prefetch_outputs() {
@@ -179,7 +205,7 @@ void Body::prefetch_outputs() {
 Ref Body::load(Id id) {
   Leaf& leaf = leaves_.at(id);
   if (leaf.loaded == kNone) {
-    leaf.loaded = leaf.tile == kNone ? b_.load(leaf.buffer, nest_.index(b_, leaf.access)) : b_.pick(leaf.tile, tile_number_);
+    leaf.loaded = b_.load(leaf.buffer, nest_.index(b_, leaf.access));
     if (scoped_) scope_leaves_.push_back(id);
   }
   return leaf.loaded;

@@ -31,11 +31,18 @@ class Body {
   /// Between these, what is computed and loaded is forgotten at the end, as by a loop that closes.
   void open_scope() { scoped_ = true; }
   void close_scope();
-  /// The axis, if any, along which arrays lie that lanes along `lanes` could only gather: such are read by tiles.
-  const Axis* tiled_axis(const std::vector<Axis>& axes, const Axis& lanes) const;
-  /// Reads their tiles at the current point; `number`, defined later, is the position in the tile of the current point.
-  void read_tiles(const Axis& tiled, const Axis& lanes);
-  void set_tile_number(Ref number) { tile_number_ = number; }
+  /// The axis of these, if any, along which arrays lie that lanes along `lanes` could only gather; and the bytes of an element of them all.
+  const Axis* tiled_axis(const std::vector<const Axis*>& axes, const Axis& lanes) const;
+  std::int64_t across_bytes(const Axis& tiled, const Axis& lanes) const;
+  /// Arrays that lie across the lanes and are read from no scratch buffer, if they are large.
+  std::vector<graph::Id> left_across(const Axis& lanes) const;
+  struct Across {
+    int buffer;
+    std::size_t access;
+    int panel;  // the scratch buffer from which they are read instead
+  };
+  /// Reads such arrays from scratch buffers, by this access, from now on.
+  std::vector<Across> read_across(const Axis& tiled, const Axis& lanes, std::size_t panels);
   /// Asks for the arrays that all of `axes` together move through, at the current point: those that are read, or the outputs.
   void prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lanes);
   void prefetch_outputs();
@@ -56,7 +63,6 @@ class Body {
     int buffer;
     std::size_t access;
     Ref loaded = kNone;
-    Ref tile = kNone;
   };
   struct Store {
     graph::Id id;
@@ -88,8 +94,7 @@ class Body {
   std::unordered_map<graph::Id, Leaf> indices_;       // by member: its indices, where their array is a leaf that is walked another way
   std::unordered_map<graph::Id, std::size_t> walks_;  // by member: the access of arange, random_bits
   std::vector<Store> stores_;
-  bool is_tiled(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const;
-  Ref tile_number_ = kNone;
+  bool is_across(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const;
   bool scoped_ = false;
   std::vector<graph::Id> scope_members_, scope_leaves_;
 };

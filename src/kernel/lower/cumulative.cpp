@@ -48,7 +48,7 @@ Lowered lower_cumulative(const graph::Graph& g, Id id, LayoutOf layout_of) {
     std::size_t walk;
   };
   const auto memory = [&](Id of, bool written) -> Memory {
-    out.buffers.push_back({of, false});
+    out.buffers.push_back({of, g[of].type.shape.product(), false});
     return {static_cast<int>(b.buffer(t, written)), nest.add(layout_of(of).strides)};
   };
   std::vector<Memory> operands;

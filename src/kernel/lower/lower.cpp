@@ -1,7 +1,9 @@
 #include "kernel/lower/lower.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "kernel/lower/panel.h"
 #include "kernel/lower/parts.h"
 
 namespace sinter::kernel {
@@ -14,10 +16,8 @@ using ops::Op;
 
 // ---- pointwise ------------------------------------------------------------------------------------------------------------------------
 
-// Some arrays lie along another axis than the lanes: the lanes go through memory in large steps there. Strips of kTile rows of that axis:
-// at each vector of columns, tiles of those arrays are read whole, and then the strip's rows computed one after the other. The last strip
-// starts earlier than where it computes, so that its tiles are whole.
-Lowered lower_tiles(Builder& b, Nest& nest, Body& body, const Axis& tiled) {
+// Some arrays lie along another axis than the lanes.
+Lowered lower_panels(Builder& b, Nest& nest, Body& body, const Axis& tiled) {
   const Axis& lanes = nest.axes.back();
   std::vector<const Axis*> outer;
   std::int64_t rows = 1;
@@ -26,31 +26,35 @@ Lowered lower_tiles(Builder& b, Nest& nest, Body& body, const Axis& tiled) {
       outer.push_back(&a);
       rows *= a.extent;
     }
-  const std::int64_t strips = ceil_div(tiled.extent, kTile), columns = ceil_div(lanes.extent, kStripColumns);
-  Ref extent = nest.arg(b, lanes.extent), size = nest.arg(b, kStripColumns), count = nest.arg(b, tiled.extent), height = b.index(kTile);
-  Ref task = b.loop(LoopKind::Parallel, b.index(0), nest.arg(b, rows * strips * columns));
+  const std::int64_t columns = ceil_div(lanes.extent, kPanelColumns);
+  Panel panel(b, nest, body, tiled, lanes, panel_height(kPanelColumns, body.across_bytes(tiled, lanes), kPanelBytes), kPanelColumns);
+  Ref extent = nest.arg(b, lanes.extent), size = nest.arg(b, kPanelColumns);
+  Ref task = b.loop(LoopKind::Parallel, b.index(0), nest.arg(b, rows * panel.strips() * columns));
   auto [line, column] = split(b, task, nest.arg(b, columns));
-  auto [row, strip] = split(b, line, nest.arg(b, strips));
+  auto [row, strip] = split(b, line, nest.arg(b, panel.strips()));
   nest.open_rows(b, outer, row);
   auto [first, last] = block_range(b, column, size, extent);
-  auto [top, bottom] = block_range(b, strip, height, count);
-  Ref start = b.compute(Op::Minimum, Dtype::int64, top, b.compute(Op::Subtract, Dtype::int64, count, height));
+  panel.open(strip);
+  panel.fill(first, last);
   body.preload({&lanes, &tiled});
-  Ref lane = b.loop(LoopKind::Vector, first, last);
+  std::vector<Ref> ahead;
+  panel.loop(kRowsAhead, &ahead);
+  const std::vector<Ref> at_row = nest.position();
+  body.preload({&lanes});
+  Ref lane = b.loop(LoopKind::Vector, first, last, body.unroll());
+  nest.return_to(ahead);
   nest.open(b, lanes, lane, true);
-  const std::vector<Ref> at_column = nest.position();
-  nest.open(b, tiled, start, false);
-  body.read_tiles(tiled, lanes);
-  nest.return_to(at_column);
-  body.preload({&tiled});
-  Ref across = b.loop(LoopKind::Serial, top, bottom);
-  body.set_tile_number(b.compute(Op::Subtract, Dtype::int64, across, start));
-  nest.open(b, tiled, across, false);
+  body.prefetch_inputs({&tiled}, lanes);
+  nest.return_to(at_row);
+  nest.open(b, lanes, lane, true);
   body.emit();
   b.end();
   b.end();
   b.end();
-  return finish(b, nest, body, rows * strips * columns, (body.cost + 4) * static_cast<double>(rows * tiled.extent * lanes.extent));
+  Lowered out =
+      finish(b, nest, body, rows * panel.strips() * columns, (body.cost + 6) * static_cast<double>(rows * tiled.extent * lanes.extent));
+  out.own_bytes = panel.bytes();
+  return out;
 }
 
 Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) {
@@ -60,14 +64,14 @@ Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) 
   Body body(g, group, layout_of, b, nest);
   nest.form_axes();
   Axis inner = nest.axes.empty() ? Axis{} : nest.axes.back();
-  if (nest.axes.size() > 1)
-    if (const Axis* tiled = body.tiled_axis(nest.axes, nest.axes.back())) return lower_tiles(b, nest, body, *tiled);
   std::vector<const Axis*> outer;
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < nest.axes.size(); ++i) {
     outer.push_back(&nest.axes[i]);
     rows *= nest.axes[i].extent;
   }
+  if (!outer.empty())
+    if (const Axis* tiled = body.tiled_axis(outer, nest.axes.back())) return lower_panels(b, nest, body, *tiled);
   std::int64_t block = rows == 1 ? kPointwiseBlock : 4 * kPointwiseBlock, blocks = ceil_div(inner.extent, block);
   Ref extent = nest.arg(b, inner.extent), size = nest.arg(b, block), tasks = nest.arg(b, rows * blocks);
   Ref task = b.loop(LoopKind::Parallel, b.index(0), tasks);
@@ -151,7 +155,7 @@ class Reduction {
     kept_arg_ = nest_.arg(b_, kept_count_);
     for (Part& p : parts_) {  // the same buffer number now means scratch memory
       b_.kernel.buffers[static_cast<std::size_t>(p.buffer)].dtype = p.accumulator;
-      body_.buffers[static_cast<std::size_t>(p.buffer)] = {graph::kKeep, false};
+      body_.buffers[static_cast<std::size_t>(p.buffer)] = {graph::kKeep, blocks_ * kept_count_, false};
     }
   }
 
@@ -166,6 +170,8 @@ class Reduction {
   Lowered fold_inner() {
     begin_arguments();
     const Axis& lanes = *folded_.back();
+    if (blocks_ == 1 && folded_.size() == 1)
+      if (RowPanel p = row_panel(body_, kept_, lanes); p.tiled) return fold_panels(lanes, p);
     Ref extent = nest_.arg(b_, lanes.extent), size = nest_.arg(b_, kInnerBlock), tasks = nest_.arg(b_, kept_count_ * blocks_);
     Ref task = b_.loop(LoopKind::Parallel, b_.index(0), tasks);
     Ref row = task, block = kNone, begin = b_.index(0), end = extent;
@@ -182,17 +188,7 @@ class Reduction {
       for (Part& p : parts_) outer.back().push_back(p.carry);
       nest_.open(b_, *folded_[i], index, false);
     }
-    body_.preload({&lanes});
-    Ref lane = b_.loop(LoopKind::Vector, begin, end, kInnerUnroll, kPrefetch);
-    std::vector<Ref> partials;
-    for (Part& p : parts_) partials.push_back(b_.carry(p.accumulator, p.identity));
-    nest_.open(b_, lanes, lane, true);
-    body_.emit();
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-      b_.next(partials[i], b_.compute(parts_[i].fold.op, parts_[i].accumulator, partials[i], element(parts_[i])));
-    b_.end();
-    std::vector<Ref> totals;
-    for (std::size_t i = 0; i < parts_.size(); ++i) totals.push_back(b_.combine(parts_[i].fold.op, partials[i]));
+    const std::vector<Ref> totals = fold_row(lanes, begin, end);
     for (std::size_t level = outer.size(); level-- > 0;) {
       for (std::size_t i = 0; i < parts_.size(); ++i) {
         Ref next = level + 1 == outer.size() ? b_.compute(parts_[i].fold.op, parts_[i].accumulator, outer[level][i], totals[i])
@@ -205,6 +201,45 @@ class Reduction {
     for (std::size_t i = 0; i < parts_.size(); ++i) store(parts_[i], outer.empty() ? totals[i] : outer[0][i], block, row);
     b_.end();
     return finish(b_, nest_, body_, kept_count_ * blocks_, work());
+  }
+
+  std::vector<Ref> fold_row(const Axis& lanes, Ref begin, Ref end) {
+    body_.preload({&lanes});
+    Ref lane = b_.loop(LoopKind::Vector, begin, end, kInnerUnroll, kPrefetch);
+    std::vector<Ref> partials, totals;
+    for (Part& p : parts_) partials.push_back(b_.carry(p.accumulator, p.identity));
+    nest_.open(b_, lanes, lane, true);
+    body_.emit();
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      b_.next(partials[i], b_.compute(parts_[i].fold.op, parts_[i].accumulator, partials[i], element(parts_[i])));
+    b_.end();
+    for (std::size_t i = 0; i < parts_.size(); ++i) totals.push_back(b_.combine(parts_[i].fold.op, partials[i]));
+    return totals;
+  }
+
+  // Rows in strips, for arrays that lie across them.
+  Lowered fold_panels(const Axis& lanes, const RowPanel& needed) {
+    std::vector<const Axis*> outer;
+    for (const Axis* a : kept_)
+      if (a != needed.tiled) outer.push_back(a);
+    const std::int64_t others = kept_count_ / needed.tiled->extent;
+    Panel panel(b_, nest_, body_, *needed.tiled, lanes, needed.height, lanes.extent);
+    const Ref extent = nest_.arg(b_, lanes.extent), none = b_.index(0), strips = nest_.arg(b_, panel.strips());
+    const Ref task = b_.loop(LoopKind::Parallel, none, nest_.arg(b_, others * panel.strips()));
+    auto [row, strip] = split(b_, task, strips);
+    nest_.open_rows(b_, outer, row);
+    panel.open(strip);
+    panel.fill(none, extent);
+    panel.loop();
+    const std::vector<Ref> at_row = nest_.position();
+    const std::vector<Ref> totals = fold_row(lanes, none, extent);
+    nest_.return_to(at_row);
+    for (std::size_t i = 0; i < parts_.size(); ++i) store(parts_[i], totals[i], kNone, kNone);
+    b_.end();
+    b_.end();
+    Lowered out = finish(b_, nest_, body_, others * panel.strips(), work());
+    out.own_bytes = panel.bytes();
+    return out;
   }
 
   // The innermost axis is kept: lanes along it, each folding its own column in order.
@@ -231,7 +266,9 @@ class Reduction {
       fold_bands(lanes, {first, last}, {begin, end},
                  [&](Part& p, Ref lane) { return place(p, block, plus(b_, times(b_, row, extent), lane)); });
       b_.end();
-      return finish(b_, nest_, body_, row_count * columns * blocks_, work());
+      Lowered out = finish(b_, nest_, body_, row_count * columns * blocks_, work());
+      out.own_bytes = own_bytes_;
+      return out;
     }
     Ref lane = b_.loop(LoopKind::Vector, first, last, body_.unroll(), 0);
     nest_.open(b_, lanes, lane, true);
@@ -276,11 +313,23 @@ class Reduction {
     for (Part& p : parts_) b_.store(p.buffer, place_of(p, lane), p.identity);
     b_.end();
     nest_.return_to(at_task);
-    Ref height = b_.index(kBand), count = b_.compute(Op::Subtract, Dtype::int64, rows.second, rows.first);
-    Ref band =
-        b_.loop(LoopKind::Serial, b_.index(0), b_.compute(Op::FloorDivide, Dtype::int64, plus(b_, count, b_.index(kBand - 1)), height));
+    std::optional<Panel> panel;
+    std::int64_t band_height = kBand;
+    if (const Axis* tiled = body_.tiled_axis({folded_[0]}, lanes)) {
+      const std::int64_t width = std::min(lanes.extent, kColumns);
+      band_height = std::max<std::int64_t>(panel_height(width, body_.across_bytes(*tiled, lanes), kRowPanelBytes), kTile);
+      panel.emplace(b_, nest_, body_, *tiled, lanes, band_height, width);
+      own_bytes_ = panel->bytes();
+    }
+    Ref height = nest_.arg(b_, band_height), count = b_.compute(Op::Subtract, Dtype::int64, rows.second, rows.first);
+    Ref band = b_.loop(LoopKind::Serial, b_.index(0),
+                       b_.compute(Op::FloorDivide, Dtype::int64, plus(b_, count, nest_.arg(b_, band_height - 1)), height));
     Ref top = plus(b_, rows.first, times(b_, band, height));
     Ref bottom = b_.compute(Op::Minimum, Dtype::int64, plus(b_, top, height), rows.second);
+    if (panel) {
+      panel->open(top, bottom);
+      panel->fill(columns.first, columns.second);
+    }
     lane = open_columns();
     body_.preload(folded_);
     std::vector<Ref> places;
@@ -314,8 +363,8 @@ class Reduction {
     for (const Part& p : parts_) {
       in.push_back(static_cast<int>(b.buffer(p.accumulator, false)));
       result.push_back(static_cast<int>(b.buffer(g_[p.id].type.dtype, true)));
-      out.buffers.push_back({graph::kKeep, false});
-      out.buffers.push_back({p.id, false});
+      out.buffers.push_back({graph::kKeep, blocks_ * kept_count_, false});
+      out.buffers.push_back({p.id, kept_count_, false});
       identity.push_back(b.constant(p.accumulator, p.fold.identity(p.accumulator)));
     }
     Ref task = b.loop(LoopKind::Parallel, b.index(0), count);
@@ -352,6 +401,7 @@ class Reduction {
   std::vector<const Axis*> kept_, folded_;
   Axis unit_{1, true, {}};
   std::int64_t kept_count_ = 1, blocks_ = 1;
+  std::vector<std::int64_t> own_bytes_;
   Ref kept_arg_ = kNone;
 };
 

@@ -11,17 +11,20 @@ namespace sinter::kernel {
 /// What a kernel buffer is bound to.
 struct Binding {
   graph::Id node = graph::kKeep;  // memory of this node; kKeep: scratch memory between two kernels of one group
+  std::int64_t elements = 0;      // of memory, that the kernel moves at least
   bool same_index = false;        // read only where this kernel's pointwise outputs write: the same memory may serve both
 };
 
 struct Lowered {
   Kernel kernel;
-  std::vector<Binding> buffers;        // one a kernel buffer
-  std::vector<std::int64_t> integers;  // values of the Args for these shapes and layouts
-  std::vector<graph::Id> scalars;      // the Constant node behind each Scalar
-  std::int64_t tasks = 0;              // iterations of the Parallel loop
-  double work = 0;                     // instructions in all, about
-  std::int64_t scratch_bytes = 0;      // of the scratch memory that this kernel writes
+  std::vector<Binding> buffers;         // one a kernel buffer
+  std::vector<std::int64_t> integers;   // values of the Args for these shapes and layouts
+  std::vector<graph::Id> scalars;       // the Constant node behind each Scalar
+  std::vector<graph::Id> across;        // arrays that lanes go through in large steps: a row-major copy is read in less time than they
+  std::int64_t tasks = 0;               // iterations of the Parallel loop
+  double work = 0;                      // instructions in all, about
+  std::int64_t scratch_bytes = 0;       // of the scratch memory that this kernel writes for the next
+  std::vector<std::int64_t> own_bytes;  // of each scratch buffer (kernel.h), which are the last buffers
 };
 
 /// Layouts of the nodes that the group reads and of those it stores (row-major unless the caller placed them elsewhere).

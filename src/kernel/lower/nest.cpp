@@ -29,6 +29,13 @@ std::vector<std::int64_t> Nest::spread(const Shape& shape, const std::vector<std
   return out;
 }
 
+std::size_t Nest::add_walk(const std::vector<std::pair<const Axis*, std::int64_t>>& steps) {
+  std::vector<std::int64_t> strides(space_.size(), 0);
+  for (auto [axis, step] : steps)
+    for (std::size_t i = axis->dims.size(); i-- > 0; step *= space_[axis->dims[i]]) strides[axis->dims[i]] = step;
+  return add(std::move(strides));
+}
+
 void Nest::form_axes() {
   for (std::size_t d = 0; d < space_.size(); ++d) {
     if (space_[d] == 1) continue;
@@ -54,27 +61,28 @@ Ref Nest::arg(Builder& b, std::int64_t value) {
 }
 
 void Nest::open(Builder& b, const Axis& axis, Ref index, bool lanes) {
-  for (Access& a : accesses_) {
-    std::vector<Run> list = runs(a, axis);
-    auto step = [&](Ref i, std::int64_t stride) {
-      if (stride == 0) return;
-      Ref term = lanes && stride == 1 ? i : b.compute(Op::Multiply, Dtype::int64, i, arg(b, stride));
-      a.base = a.base == kNone ? term : b.compute(Op::Add, Dtype::int64, a.base, term);
-    };
-    if (list.size() == 1) {
-      step(index, list[0].stride);
-      continue;
+  for (Access& a : accesses_) open(b, axis, index, lanes, a);
+}
+void Nest::open(Builder& b, const Axis& axis, Ref index, bool lanes, const std::vector<std::size_t>& accesses) {
+  for (std::size_t a : accesses) open(b, axis, index, lanes, accesses_[a]);
+}
+void Nest::open(Builder& b, const Axis& axis, Ref index, bool lanes, Access& a) {
+  std::vector<Run> list = runs(a, axis);
+  auto step = [&](Ref i, std::int64_t stride) {
+    if (stride == 0) return;
+    Ref term = lanes && stride == 1 ? i : b.compute(Op::Multiply, Dtype::int64, i, arg(b, stride));
+    a.base = a.base == kNone ? term : b.compute(Op::Add, Dtype::int64, a.base, term);
+  };
+  if (list.size() == 1) return step(index, list[0].stride);
+  Ref rest = index;
+  for (std::size_t k = list.size(); k-- > 0;) {
+    Ref i = rest;
+    if (k > 0) {
+      Ref extent = arg(b, list[k].extent);
+      i = b.compute(Op::Remainder, Dtype::int64, rest, extent);
+      rest = b.compute(Op::FloorDivide, Dtype::int64, rest, extent);
     }
-    Ref rest = index;
-    for (std::size_t k = list.size(); k-- > 0;) {
-      Ref i = rest;
-      if (k > 0) {
-        Ref extent = arg(b, list[k].extent);
-        i = b.compute(Op::Remainder, Dtype::int64, rest, extent);
-        rest = b.compute(Op::FloorDivide, Dtype::int64, rest, extent);
-      }
-      step(i, list[k].stride);
-    }
+    step(i, list[k].stride);
   }
 }
 
@@ -107,6 +115,14 @@ void Nest::return_to(const std::vector<Ref>& position) {
 std::int64_t Nest::stride(std::size_t access, const Axis& axis) const {
   std::vector<Run> list = runs(accesses_[access], axis);
   return list.size() == 1 && list[0].stride >= 0 ? list[0].stride : -1;
+}
+
+bool Nest::is_across(std::size_t access, const Axis& lanes) const {
+  const std::int64_t step = runs(accesses_[access], lanes).back().stride;
+  if (step == 0 || step == 1) return false;
+  for (std::size_t d = 0; d < space_.size(); ++d)
+    if (accesses_[access].strides[d] == 1 && space_[d] >= kTile) return true;
+  return false;
 }
 
 bool Nest::is_still(std::size_t access, const std::vector<const Axis*>& list) const {

@@ -34,6 +34,10 @@ class Nest {
     accesses_.push_back({std::move(strides)});
     return accesses_.size() - 1;
   }
+  /// Registers an access that walks these joined axes by these steps, and no others; before any loop.
+  std::size_t add_walk(const std::vector<std::pair<const Axis*, std::int64_t>>& steps);
+  /// Where an access begins.
+  void start(std::size_t access, Ref base) { accesses_[access].base = base; }
   /// Joins neighbouring axes: kept ones where every access allows it; reduced ones always, for the order of a reduction must not
   /// depend on layouts. Accesses that cannot walk a joined axis by one stride compute their index.
   void form_axes();
@@ -45,6 +49,8 @@ class Nest {
 
   /// Adds the axis' part to every access, given the axis' index. In lanes, a stride of 1 is structure; elsewhere it is an argument.
   void open(Builder& b, const Axis& axis, Ref index, bool lanes);
+  /// The same for these accesses alone.
+  void open(Builder& b, const Axis& axis, Ref index, bool lanes, const std::vector<std::size_t>& accesses);
   /// Splits a row number into the indices of `outer` axes and opens them.
   void open_rows(Builder& b, const std::vector<const Axis*>& outer, Ref row);
   /// The access' element index.
@@ -54,6 +60,8 @@ class Nest {
   void return_to(const std::vector<Ref>& position);
   /// The one stride with which the access walks the axis; -1 where it takes several, or has a negative one.
   std::int64_t stride(std::size_t access, const Axis& axis) const;
+  /// Whether lanes along the axis go through memory in large steps, beside a long axis along which memory runs on.
+  bool is_across(std::size_t access, const Axis& lanes) const;
   /// No axis in the list moves the access.
   bool is_still(std::size_t access, const std::vector<const Axis*>& axes) const;
   bool walks(std::size_t access, const std::vector<std::int64_t>& strides) const { return accesses_[access].strides == strides; }
@@ -64,6 +72,7 @@ class Nest {
     std::int64_t extent, stride;
   };
   std::vector<Run> runs(const Access& a, const Axis& axis) const;
+  void open(Builder& b, const Axis& axis, Ref index, bool lanes, Access& access);
 
   Shape space_;
   std::vector<char> reduced_;

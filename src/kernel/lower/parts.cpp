@@ -56,6 +56,7 @@ Lowered finish(Builder& b, Nest& nest, Body& body, std::int64_t tasks, double wo
   out.integers = std::move(nest.integers);
   for (std::int64_t count : roll(out.kernel)) out.integers.push_back(count);
   out.scalars = std::move(body.scalars);
+  if (!nest.axes.empty()) out.across = body.left_across(nest.axes.back());
   out.tasks = tasks;
   out.work = work;
   return out;

@@ -16,9 +16,15 @@ inline constexpr std::int64_t kOuterBlock = 1024;       // (bits) rows of a redu
 inline constexpr std::int64_t kColumns = 1024;          // columns of a task of an outer reduction
 inline constexpr std::int64_t kBand = 16;               // rows that an outer reduction folds at once: 8 are 15 % slower, 32 as fast
 inline constexpr int kBandUnroll = 4;                   // vectors of columns whose folds are in registers; 2 are 25 % slower
-inline constexpr std::int64_t kStripColumns = 4096;     // of a task of tiles: kTile rows each
-inline constexpr int kPrefetch = 2048;                  // bytes ahead
-inline constexpr int kKept = 12;                        // instructions from which an element is kept for a later pass over its row
+inline constexpr std::int64_t kPanelColumns = 512;      // of a task of panels
+inline constexpr std::int64_t kPanelBytes = 272 << 10;  // of a task's panels: strips of 128 rows of float32
+// Of panels of whole rows: what stays in a second-level cache of 1 MiB beside other arrays; and what one tile of rows may take.
+inline constexpr std::int64_t kRowPanelBytes = 576 << 10;
+inline constexpr std::int64_t kMostPanelBytes = 1 << 20;
+inline constexpr std::int64_t kFewTasks = 16;  // below so many strips, lower ones
+inline constexpr std::int64_t kRowsAhead = 2;  // beside a panel: rows ahead to prefetch
+inline constexpr int kPrefetch = 2048;         // bytes ahead
+inline constexpr int kKept = 12;               // instructions from which an element is kept for a later pass over its row
 // Elements of a row that leave place for the next row, and for an output's, in a second-level cache of 1 MiB: there asking for the next row
 // during the pass that computes most took softmax from 0.72 to 0.85 of the copy on one thread (from 0.80 to 0.86 on rows of 50257, with
 // two).

@@ -3,8 +3,10 @@
 // or, where it costs much, loads from an output's memory, where an earlier pass has kept it.
 // Layer: kernel.
 #include <map>
+#include <optional>
 #include <set>
 
+#include "kernel/lower/panel.h"
 #include "kernel/lower/parts.h"
 
 namespace sinter::kernel {
@@ -63,15 +65,16 @@ class Rows {
       block_ = nest_.arg(b_, kInnerBlock);
       blocks_ = nest_.arg(b_, ceil_div(lanes_->extent, kInnerBlock));
     }
-    const Ref count = nest_.arg(b_, rows), row = b_.loop(LoopKind::Parallel, b_.index(0), count);
-    const std::vector<Ref> start = nest_.position();
     prefetches_rows_ = lanes_->extent <= kPrefetchedRow;
-    if (prefetches_rows_) {
-      nest_.open_rows(b_, outer_, plus(b_, row, b_.index(1)));
-      next_row_ = nest_.position();
-      nest_.return_to(start);
+    std::int64_t tasks = rows;
+    std::optional<Panel> panel;
+    if (const RowPanel needed = row_panel(body_, outer_, *lanes_); needed.tiled) {
+      panel.emplace(b_, nest_, body_, *needed.tiled, *lanes_, needed.height, lanes_->extent);
+      tasks = rows / needed.tiled->extent * panel->strips();
+      open_strip_row(*panel, needed, tasks);
+    } else {
+      open_row(tasks);
     }
-    nest_.open_rows(b_, outer_, row);
     body_.preload({lanes_});
     body_.emit(first_values_);
     for (std::size_t pass = 0; pass < passes_.size(); ++pass) {
@@ -82,7 +85,10 @@ class Rows {
       if (is_row_value(id) && !is_reduction(id)) body_.store(id, id);
     for (const Result& r : results) b_.store(r.buffer, nest_.index(b_, r.access), body_.value(r.id));
     b_.end();
-    return finish(b_, nest_, body_, rows, static_cast<double>(rows * lanes_->extent) * (body_.cost + 2));
+    if (panel) b_.end();
+    Lowered out = finish(b_, nest_, body_, tasks, static_cast<double>(rows * lanes_->extent) * (body_.cost + 2));
+    if (panel) out.own_bytes = panel->bytes();
+    return out;
   }
 
  private:
@@ -99,6 +105,30 @@ class Rows {
     std::vector<Id> row_values;      // pointwise ones that are known after it
     bool stores() const { return !outputs.empty() || !kept.empty(); }
   };
+
+  void open_row(std::int64_t tasks) {
+    const Ref count = nest_.arg(b_, tasks), row = b_.loop(LoopKind::Parallel, b_.index(0), count);
+    const std::vector<Ref> start = nest_.position();
+    if (prefetches_rows_) {
+      nest_.open_rows(b_, outer_, plus(b_, row, b_.index(1)));
+      next_row_ = nest_.position();
+      nest_.return_to(start);
+    }
+    nest_.open_rows(b_, outer_, row);
+  }
+  // The rows of a strip, for arrays that lie across them.
+  void open_strip_row(Panel& panel, const RowPanel& needed, std::int64_t tasks) {
+    std::vector<const Axis*> others;
+    for (const Axis* a : outer_)
+      if (a != needed.tiled) others.push_back(a);
+    const Ref count = nest_.arg(b_, tasks), strips = nest_.arg(b_, panel.strips());
+    const Ref task = b_.loop(LoopKind::Parallel, b_.index(0), count);
+    auto [row, strip] = split(b_, task, strips);
+    nest_.open_rows(b_, others, row);
+    panel.open(strip);
+    panel.fill(b_.index(0), extent_);
+    panel.loop(1, prefetches_rows_ ? &next_row_ : nullptr);
+  }
 
   bool is_reduction(Id id) const { return !graph::is_pointwise(g_[id]); }
   bool is_row_value(Id id) const { return row_value_.contains(id); }

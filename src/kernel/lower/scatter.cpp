@@ -44,7 +44,7 @@ Lowered lower_scatter(const graph::Graph& g, Id id, LayoutOf layout_of) {
 
   Lowered out;
   auto read = [&](Id of) {
-    out.buffers.push_back({of, false});
+    out.buffers.push_back({of, g[of].type.shape.product(), false});
     // A literal lies in no memory: it is a scalar.
     return static_cast<int>(b.buffer(g[of].type.dtype, of == id));
   };
