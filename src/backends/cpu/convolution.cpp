@@ -33,7 +33,7 @@ std::int64_t chunk_of(const kernel::ConvDesc& d) {
     const std::int64_t data = bytes_of(c, Convolution::kInput, d.dtype) + bytes_of(c, Convolution::kOutput, d.dtype);
     most = std::clamp(kSumsMemory * data / bytes_of(c, Convolution::kWeight, Dtype::float32), kSums, kMostSums);
   }
-  return std::min(c.batch, std::max(divide_up(c.batch, most), divide_up(kChunkWork, c.work() / c.batch)));
+  return std::min<std::int64_t>(c.batch, std::max(divide_up(c.batch, most), divide_up(kChunkWork, c.work() / c.batch)));
 }
 
 // One primitive for a number of examples, which runs on one thread.

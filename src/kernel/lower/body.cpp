@@ -26,15 +26,15 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
           }
         } else if (!is_member(under(u))) {
           const bool one = operand.type.shape.empty();
-          add_leaf(u, one ? std::vector<std::int64_t>(group.space.size(), 0) : nest.spread(shape, layout_of(u).strides));
+          add_leaf(u, one ? graph::Strides(group.space.size(), 0) : nest.spread(shape, layout_of(u).strides));
         }
         continue;
       }
       // Operands at a computed place: their strides over the space, without the computed axis.
-      std::vector<std::int64_t> strides(rank, 0);
-      const std::vector<std::int64_t>& own = layout_of(u).strides;
+      graph::Strides strides(rank, 0);
+      const graph::Strides& own = layout_of(u).strides;
       if (n.op == Op::TakeAlong) {
-        for (std::size_t d = 0; d < rank; ++d) strides[d] = static_cast<std::int64_t>(d) == n.attrs[0] ? 0 : own[d];
+        for (std::size_t d = 0; d < rank; ++d) strides[d] = static_cast<std::int64_t>(d) == n.attrs[0] ? Dim(0) : own[d];
       } else if (n.op == Op::RandomBits) {
         std::copy(own.begin(), own.end() - 1, strides.begin());
       } else if (n.op == Op::Take) {
@@ -50,11 +50,11 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
       gathers_[id] = {add_buffer(u, false), nest.add(nest.spread(shape, strides))};
     }
     if (n.op == Op::Arange) {
-      std::vector<std::int64_t> strides(rank, 0);
+      graph::Strides strides(rank, 0);
       strides[static_cast<std::size_t>(n.attrs[0])] = 1;
       walks_[id] = nest.add(nest.spread(shape, strides));
     } else if (n.op == Op::RandomBits) {
-      std::vector<std::int64_t> strides = graph::row_major(shape);  // within the block of a key
+      graph::Strides strides = graph::row_major(shape);  // within the block of a key
       std::fill_n(strides.begin(), g[n.in[0]].type.shape.size() - 1, 0);
       walks_[id] = nest.add(nest.spread(shape, strides));
     }
@@ -111,7 +111,7 @@ int Body::add_buffer(Id id, bool written) {
   buffers.push_back({id, false});
   return static_cast<int>(b_.buffer(g_[id].type.dtype, written));
 }
-void Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
+void Body::add_leaf(Id id, graph::Strides strides) {
   if (leaves_.contains(id)) return;
   int buffer = add_buffer(id, false);
   leaves_[id] = {buffer, nest_.add(std::move(strides))};
@@ -119,7 +119,7 @@ void Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
 std::size_t Body::add_result(Id id, int& buffer) {
   buffer = add_buffer(id, true);
   const Node& n = g_[id];
-  std::vector<std::int64_t> own = graph::row_major(n.type.shape), strides(group_.space.size(), 0);
+  graph::Strides own = graph::row_major(n.type.shape), strides(group_.space.size(), 0);
   for (std::size_t d = 0, k = 0; d < strides.size(); ++d)
     if (std::find(n.attrs.begin() + 1, n.attrs.end(), static_cast<std::int64_t>(d)) == n.attrs.end()) strides[d] = own[k++];
   return nest_.add(std::move(strides));

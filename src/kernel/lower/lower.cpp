@@ -215,7 +215,7 @@ class Reduction {
     begin_arguments();
     const Axis& lanes = *kept_.back();
     std::vector<const Axis*> rows(kept_.begin(), kept_.end() - 1);
-    std::int64_t row_count = lanes.extent == 0 ? 0 : kept_count_ / lanes.extent, columns = ceil_div(lanes.extent, kColumns);
+    std::int64_t row_count = lanes.extent == 0 ? Dim(0) : kept_count_ / lanes.extent, columns = ceil_div(lanes.extent, kColumns);
     Ref extent = nest_.arg(b_, lanes.extent), size = nest_.arg(b_, kColumns), parts = nest_.arg(b_, columns);
     Ref tasks = nest_.arg(b_, row_count * columns * blocks_);
     Ref task = b_.loop(LoopKind::Parallel, b_.index(0), tasks);

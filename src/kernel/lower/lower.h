@@ -16,12 +16,12 @@ struct Binding {
 
 struct Lowered {
   Kernel kernel;
-  std::vector<Binding> buffers;        // one a kernel buffer
-  std::vector<std::int64_t> integers;  // values of the Args for these shapes and layouts
-  std::vector<graph::Id> scalars;      // the Constant node behind each Scalar
-  std::int64_t tasks = 0;              // iterations of the Parallel loop
-  double work = 0;                     // instructions in all, about
-  std::int64_t scratch_bytes = 0;      // of the scratch memory that this kernel writes
+  std::vector<Binding> buffers;    // one a kernel buffer
+  graph::Strides integers;         // values of the Args for these shapes and layouts
+  std::vector<graph::Id> scalars;  // the Constant node behind each Scalar
+  Dim tasks = 0;                   // iterations of the Parallel loop
+  double work = 0;                 // instructions in all, about
+  Dim scratch_bytes = 0;           // of the scratch memory that this kernel writes
 };
 
 /// Layouts of the nodes that the group reads and of those it stores (row-major unless the caller placed them elsewhere).
