@@ -174,7 +174,7 @@ std::string table_line(const Row& row, int threads, const Result& r) {
   return text("%-14s %7d %11.4f %11.4f %8.2f %s %10.1f %10.1f %10.1f %8.1f", row.name, threads, r.regular, r.compiled,
               r.regular / r.compiled, memory.c_str(), r.first, r.cached_first, r.cached_overhead, r.peak_mb) +
          (r.products > 0 ? text("  products alone %.4f ms", r.products) : "") +
-         (r.traced > 0 ? text("  %.4f ms with the time of tracing", r.traced) : "");
+         (r.traced > 0 ? text("  %.4f ms where lengths come first", r.traced) : "");
 }
 
 void print_table(const std::vector<std::string>& lines) {

@@ -40,9 +40,7 @@ class Number {
     if constexpr (std::integral<E>) integer_ = static_cast<std::uint64_t>(v);
   }
   template <std::same_as<Dim> D>
-  Number(const D& d) noexcept : Number(static_cast<std::int64_t>(d)) {
-    if (static_cast<std::int64_t>(integer_) == static_cast<std::int32_t>(integer_)) dtype_ = Dtype::int32;
-  }
+  Number(const D& d) : Number(d, nullptr) {}
   template <std::same_as<std::complex<float>> C>
   Number(const C& v) noexcept : dtype_(Dtype::complex64), real_(v.real()), imag_(v.imag()) {}
   template <class H>
@@ -56,13 +54,20 @@ class Number {
   /// Of integers and bool: all bits, sign extended.
   std::uint64_t integer() const noexcept { return integer_; }
 
+  /// A floating number made of a size, or (null) the size.
+  SINTER_API Number(const Dim& d, double (*f)(std::int64_t));
+  const Dim& dim() const noexcept { return dim_; }
+  double (*of_dim() const noexcept)(std::int64_t) { return of_dim_; }
+
  private:
   SINTER_API static double half_value(std::uint16_t bits, Dtype t) noexcept;
 
   Dtype dtype_;
   std::uint64_t integer_ = 0;
-  double real_;
+  double real_ = 0;
   double imag_ = 0;
+  Dim dim_;  // what it was made of, where that may change
+  double (*of_dim_)(std::int64_t) = nullptr;
 };
 
 /// The parameter type of elementwise functions: an Array, a C++ scalar or a Dim. It exists only during the call. A scalar is weak: it
@@ -73,7 +78,8 @@ class Operand {
   template <detail::Element E>
   Operand(E v) noexcept : number_(v) {}
   template <std::same_as<Dim> D>
-  Operand(const D& d) noexcept : number_(d) {}
+  Operand(const D& d) : number_(d) {}
+  explicit Operand(const Number& v) noexcept : number_(v) {}
   /// Null for a scalar.
   const Array* array() const noexcept { return array_; }
   const Number& number() const noexcept { return number_; }

@@ -14,9 +14,9 @@ enum class CompileMode : std::uint8_t { enabled, disabled, no_simplify, no_fuse 
 
 /// How to compile. Designators must follow the order of the fields.
 struct CompileOptions {
-  bool shapeless = false;                // accepted; this version traces again for a new shape, with the same results
+  bool shapeless = false;                // a new shape needs no new trace: docs/COMPILE.md, "Changing shapes"
   bool fast_math = false;                // give up equality with the regular call, bit for bit, for speed
-  Dynamic dynamic = Dynamic::automatic;  // accepted; this version never makes an axis symbolic
+  Dynamic dynamic = Dynamic::automatic;  // automatic: an axis may change from its third size on
   Captures captures = Captures::error;
   bool check_purity = false;        // trace again at every call; throw TraceError if the graph is another one
   std::int64_t max_entries = 1024;  // least recently used entries beyond these are dropped

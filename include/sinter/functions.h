@@ -112,7 +112,7 @@ SINTER_API Array slice(const Array& x, const Shape& start, const Shape& stop, co
 /// Reverses the order of elements along axes.
 SINTER_API Array flip(const Array& x, const Axes& axes = {});
 /// Element (i, j, ...) is element offset + i * strides[0] + j * strides[1] + ... of x flattened. ShapeError when that leaves x.
-SINTER_API Array as_strided(const Array& x, const Shape& shape, const std::vector<std::int64_t>& strides, std::int64_t offset = 0);
+SINTER_API Array as_strided(const Array& x, const Shape& shape, const Shape& strides, Dim offset = 0);
 SINTER_API Array concatenate(const std::vector<Array>& arrays, int axis = 0);
 /// Joins arrays of one shape along a new axis.
 SINTER_API Array stack(const std::vector<Array>& arrays, int axis = 0);

@@ -1,6 +1,7 @@
 // Array's members: construction from data, facts, looking at elements. Those that repeat a function are in methods.cpp. Layer: api.
 #include "sinter/array.h"
 
+#include <limits>
 #include <mutex>
 
 #include "api/common.h"
@@ -10,6 +11,13 @@
 namespace sinter {
 
 using engine::value_of;
+
+Number::Number(const Dim& d, double (*f)(std::int64_t)) : dtype_(f ? Dtype::float32 : Dtype::int32), dim_(d), of_dim_(f) {
+  const std::int64_t n = base::peek(d);
+  real_ = f ? f(n) : static_cast<double>(n);
+  integer_ = f ? 0 : static_cast<std::uint64_t>(n);
+  if (!f && (d > std::numeric_limits<std::int32_t>::max() || d < std::numeric_limits<std::int32_t>::min())) dtype_ = Dtype::int64;
+}
 
 double Number::half_value(std::uint16_t bits, Dtype t) noexcept {
   float v = 0;

@@ -41,7 +41,9 @@ int rank(Dtype t) {
 
 }  // namespace
 
-std::uint64_t encode(const Number& v, Dtype t) {
+namespace {
+
+std::uint64_t bits_of(const Number& v, Dtype t) {
   const Dtype own = v.dtype();
   if (is_complex(own)) return t == own ? complex_word(v.real(), v.imag()) : convert_word(own, t, complex_word(v.real(), v.imag()));
   if (t == Dtype::float32)
@@ -54,6 +56,27 @@ std::uint64_t encode(const Number& v, Dtype t) {
   if (t == Dtype::bool_) return v.integer() != 0;
   return convert_word(is_signed(own) ? Dtype::int64 : Dtype::uint64, t, v.integer());
 }
+
+// As `t`, then as `to`.
+Dim encode_as(const Number& v, Dtype t, Dtype to) {
+  const auto bits = [](std::span<const std::int64_t> in) {
+    const auto f = reinterpret_cast<double (*)(std::int64_t)>(in[1]);  // NOLINT: it came from one
+    const auto first = static_cast<Dtype>(in[2]), second = static_cast<Dtype>(in[3]);
+    const std::uint64_t word = bits_of(Number(Dim(in[0]), f), first);
+    return static_cast<std::int64_t>(first == second ? word : convert_word(first, second, word));
+  };
+  if (base::changes(v.dim())) {
+    const auto f = reinterpret_cast<std::int64_t>(v.of_dim());
+    return base::apply("bits", bits, {v.dim(), Dim(f), Dim(static_cast<std::int64_t>(t)), Dim(static_cast<std::int64_t>(to))},
+                       base::kNoBound, 1);
+  }
+  const std::uint64_t word = bits_of(v, t);
+  return static_cast<std::int64_t>(t == to ? word : convert_word(t, to, word));
+}
+
+}  // namespace
+
+Dim encode(const Number& v, Dtype t) { return encode_as(v, t, t); }
 
 Array scalar(const Number& v, Dtype t) { return engine::constant(t, encode(v, t)); }
 
@@ -111,7 +134,7 @@ Array elementwise(Op op, std::initializer_list<const Operand*> operands) {
     if (o->array() == nullptr) continue;
     const Shape& s = shape_of(*o->array(), what);
     if (s.empty()) continue;
-    if (!shapes.empty() && !(shapes.back() == s)) same = false;
+    if (!shapes.empty() && !base::same(shapes.back(), s)) same = false;
     if (shapes.empty() || !same) shapes.push_back(s);
   }
   const Shape shape = shapes.empty() ? Shape() : same ? shapes[0] : broadcast_shapes(what, shapes);
@@ -132,8 +155,7 @@ Array elementwise(Op op, std::initializer_list<const Operand*> operands) {
       continue;
     }
     // A weak integer wraps at the arrays' width before it becomes floating.
-    const std::uint64_t bits = encode(all[i]->number(), types[i]);
-    in.push_back(engine::constant(compute, types[i] == compute ? bits : convert_word(types[i], compute, bits)));
+    in.push_back(engine::constant(compute, encode_as(all[i]->number(), types[i], compute)));
   }
   return engine::make(op, std::move(in), {}, t.result, shape);
 }
@@ -167,29 +189,31 @@ std::vector<int> axes_of(const char* what, const Axes& axes, const Shape& shape)
 void check_sizes(const char* what, const Shape& shape, Dtype t) {
   std::int64_t bytes = size_of(t);
   bool fits = true, empty = false;
-  for (std::int64_t d : shape) {
-    if (d < 0) throw ShapeError(str(what, ": a size is negative; got ", shape, "; use sizes of 0 or more"));
+  for (const Dim& size : shape) {
+    const std::int64_t d = base::peek(size);
+    if (size < 0) throw ShapeError(str(what, ": a size is negative; got ", shape, "; use sizes of 0 or more"));
     empty |= d == 0;
     fits &= d == 0 || !__builtin_mul_overflow(bytes, d, &bytes);
   }
   if (!fits && !empty) throw ShapeError(str(what, ": the array would have more than 2^63 bytes; got ", shape, "; use smaller sizes"));
 }
 
-Shape fill_size(const char* what, const Shape& shape, std::int64_t n, const Shape& before) {
+Shape fill_size(const char* what, const Shape& shape, Dim n, const Shape& before) {
   Shape result = shape;
   int unknown = -1;
-  std::int64_t known = 1;
+  Dim known = 1;
   bool fits = true;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const std::int64_t d = shape[i];
+    const Dim& d = shape[i];
+    std::int64_t product = 0;
     if (d == -1 && unknown < 0) {
       unknown = static_cast<int>(i);
     } else if (d < 0) {
       throw ShapeError(str(what, d == -1 ? ": more than one size is -1; got " : ": a size is negative; got ", shape,
                            "; use sizes of 0 or more, and -1 once at most"));
     } else {
-      fits &= d == 0 || !__builtin_mul_overflow(known, d, &known);
-      if (d == 0) known = 0;
+      fits &= !__builtin_mul_overflow(base::peek(known), base::peek(d), &product);
+      known = fits ? known * d : known;
     }
   }
   if (unknown >= 0 && known != 0 && n % known == 0) {
@@ -205,12 +229,19 @@ Shape fill_size(const char* what, const Shape& shape, std::int64_t n, const Shap
 Shape broadcast_shapes(const char* what, std::span<const Shape> shapes) {
   std::size_t n = 0;
   for (const Shape& s : shapes) n = std::max(n, s.size());
+  // A number 1 is asked for first: so sizes that change are compared where they meet each other alone.
+  const auto is_one = [](const Dim& d) { return !base::changes(d) && d == 1; };
   Shape result;
   for (std::size_t i = 0; i < n; ++i) result.push_back(1);
   for (const Shape& s : shapes) {
     for (std::size_t i = 0; i < s.size(); ++i) {
       Dim& d = result[n - s.size() + i];
-      if (s[i] == 1 || s[i] == d) continue;
+      if (is_one(s[i])) continue;
+      if (is_one(d)) {
+        d = s[i];
+        continue;
+      }
+      if (s[i] == d || s[i] == 1) continue;
       if (d == 1) {
         d = s[i];
         continue;
@@ -224,10 +255,13 @@ Shape broadcast_shapes(const char* what, std::span<const Shape> shapes) {
   return result;
 }
 
-std::vector<std::int64_t> ints(const Shape& s) { return {s.begin(), s.end()}; }
+bool is_empty(const Shape& s) {
+  return std::any_of(s.begin(), s.end(), [](const Dim& d) { return d == 0; });
+}
+ops::Attrs ints(const Shape& s) { return {s.begin(), s.end()}; }
 
 Array reshaped(const Array& x, const Shape& shape) {
-  if (x.shape() == shape) return x;
+  if (base::same(x.shape(), shape)) return x;
   return engine::make(Op::Reshape, {x}, ints(shape), x.dtype(), shape);
 }
 
@@ -238,19 +272,19 @@ Array transposed(const Array& x, const std::vector<int>& axes) {
   return engine::make(Op::Transpose, {x}, {axes.begin(), axes.end()}, x.dtype(), shape);
 }
 
-Array sliced(const Array& x, const std::vector<std::int64_t>& start, const Shape& size, const std::vector<std::int64_t>& step) {
-  bool whole = size == x.shape();
-  for (std::size_t i = 0; i < step.size(); ++i) whole &= step[i] == 1 || size[i] == 0;
+Array sliced(const Array& x, const Shape& start, const Shape& size, const Shape& step) {
+  bool whole = base::same(size, x.shape());
+  for (std::size_t i = 0; i < step.size(); ++i) whole = whole && (base::same(step[i], 1) || base::same(size[i], 0));
   if (whole) return x;
-  ops::Attrs attrs = start;
+  ops::Attrs attrs = ints(start);
   for (const Dim& d : size) attrs.push_back(d);
   attrs.insert(attrs.end(), step.begin(), step.end());
   return engine::make(Op::Slice, {x}, std::move(attrs), x.dtype(), size);
 }
 
-Array sliced(const Array& x, int axis, std::int64_t start, std::int64_t size) {
+Array sliced(const Array& x, int axis, Dim start, Dim size) {
   const auto a = static_cast<std::size_t>(axis);
-  std::vector<std::int64_t> starts(x.shape().size(), 0), steps(x.shape().size(), 1);
+  Shape starts(std::vector<Dim>(x.shape().size(), 0)), steps(std::vector<Dim>(x.shape().size(), 1));
   Shape sizes = x.shape();
   starts[a] = start;
   sizes[a] = size;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/symbols.h"
 #include "engine/value.h"
 #include "ops/op.h"
 #include "sinter/functions.h"
@@ -14,8 +15,14 @@ namespace sinter::api {
 using ops::Op;
 
 // ---- scalars ------------------------------------------------------------------------------------------------------------------------
-/// The bits of v stored as t: integers wrap, floats round to nearest; the conversions of astype.
-std::uint64_t encode(const Number& v, Dtype t);
+/// The bits of v stored as t: integers wrap, floats round to nearest; the conversions of astype. They follow a size that changes.
+Dim encode(const Number& v, Dtype t);
+/// A whole number, which may be a size.
+inline Dim integer_of(const Number& v) {
+  return base::changes(v.dim()) && !v.of_dim() ? v.dim() : Dim(static_cast<std::int64_t>(v.integer()));
+}
+/// A number as an operand of operators.
+inline Operand operand(const Number& v) { return Operand(v); }
 /// A 0-d constant.
 Array scalar(const Number& v, Dtype t);
 inline Array scalar(const Number& v) { return scalar(v, v.dtype()); }
@@ -45,24 +52,24 @@ int axis_of(const char* what, int axis, const Shape& shape);
 std::vector<int> axes_of(const char* what, const Axes& axes, const Shape& shape);
 /// A place for a new axis among ndim ones: 0 to ndim, or -ndim - 1 to -1.
 int place_of(const char* what, int axis, const Shape& shape);
-/// ShapeError for negative sizes and for more than 2^63 bytes.
+/// ShapeError for negative sizes and for more than 2^63 bytes. (A symbolic size that grows so far is noticed when it does.)
 void check_sizes(const char* what, const Shape& shape, Dtype t);
 /// Replaces one -1 so that the product is n. `before` is the shape as messages show it.
-Shape fill_size(const char* what, const Shape& shape, std::int64_t n, const Shape& before);
+Shape fill_size(const char* what, const Shape& shape, Dim n, const Shape& before);
 /// ShapeError `<what>: shapes cannot be broadcast; got (2) and (3); make the axes equal or 1`.
 Shape broadcast_shapes(const char* what, std::span<const Shape> shapes);
-inline bool is_empty(const Shape& s) { return s.product() == 0; }
+bool is_empty(const Shape& s);
 
 /// The shape of a set array: Error that names `what` for an unset one.
 inline const Shape& shape_of(const Array& x, const char* what) { return engine::operand_of(x, what).shape; }
 
-std::vector<std::int64_t> ints(const Shape& s);
-/// Nodes that are left out when they change nothing.
+ops::Attrs ints(const Shape& s);
+/// Nodes that are left out when certainly nothing changes.
 Array reshaped(const Array& x, const Shape& shape);
 Array transposed(const Array& x, const std::vector<int>& axes);
-Array sliced(const Array& x, const std::vector<std::int64_t>& start, const Shape& size, const std::vector<std::int64_t>& step);
+Array sliced(const Array& x, const Shape& start, const Shape& size, const Shape& step);
 /// `size` elements from `start` along one axis.
-Array sliced(const Array& x, int axis, std::int64_t start, std::int64_t size);
+Array sliced(const Array& x, int axis, Dim start, Dim size);
 /// x without the given axes (of size 1, or folded), or with them as 1.
 Shape without_axes(const Shape& shape, const std::vector<int>& axes, bool keepdims);
 

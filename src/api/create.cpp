@@ -13,7 +13,7 @@ Array filled(const char* what, const Shape& shape, const Number& v, Dtype t) {
 }
 
 // start + i * step, i < n.
-Array ramp(const Number& start, const Number& step, std::int64_t n, Dtype t) {
+Array ramp(const Number& start, const Number& step, const Dim& n, Dtype t) {
   return engine::make(api::Op::Arange, {api::scalar(start, t), api::scalar(step, t)}, {0}, t, Shape{n});
 }
 
@@ -23,7 +23,7 @@ Array ramp(const Number& start, const Number& step, std::int64_t n, Dtype t) {
 }
 
 // Steps from start to stop, rounded up.
-std::int64_t count(const Number& start, const Number& stop, const Number& step) {
+Dim count(const Number& start, const Number& stop, const Number& step) {
   if (is_complex(start.dtype()) || is_complex(stop.dtype()) || is_complex(step.dtype()))
     arange_error("an argument is complex", start, stop, step);
   if (!std::isfinite(start.real()) || !std::isfinite(stop.real()) || !std::isfinite(step.real()))
@@ -33,6 +33,12 @@ std::int64_t count(const Number& start, const Number& stop, const Number& step) 
     const double n = std::ceil((stop.real() - start.real()) / step.real());
     if (!(n < 0x1p62)) arange_error("there would be too many elements", start, stop, step);
     return n > 0 ? static_cast<std::int64_t>(n) : 0;
+  }
+  if (base::changes(start.dim()) || base::changes(stop.dim()) || base::changes(step.dim())) {
+    Dim span = api::integer_of(stop) - api::integer_of(start), by = api::integer_of(step);
+    if (by < 0) span = -span, by = -by;
+    if (by == 1) return span >= 0 ? span : Dim(0);
+    return span > 0 ? (span + by - 1) / by : Dim(0);
   }
   auto wide = [](const Number& v) {
     return is_signed(v.dtype()) ? static_cast<__int128>(static_cast<std::int64_t>(v.integer())) : static_cast<__int128>(v.integer());
@@ -53,7 +59,8 @@ Dtype ramp_type(const Number& v) {
 Array cosine_window(const char* what, Dim n, double a0, double a1, double a2) {
   if (n == 1) return ones({1});
   api::check_sizes(what, {n}, Dtype::float32);
-  const Array angle = ramp(0, 1, n, Dtype::float32) * (2 * std::numbers::pi / (static_cast<double>(n) - 1));
+  const Number turn(n - 1, [](std::int64_t steps) { return 2 * std::numbers::pi / static_cast<double>(steps); });
+  const Array angle = multiply(ramp(0, 1, n, Dtype::float32), api::operand(turn));
   const Array window = a0 - a1 * cos(angle);
   return a2 == 0 ? window : window + a2 * cos(2 * angle);
 }
@@ -81,7 +88,7 @@ Array full_like(const Array& x, const Operand& value, std::optional<Dtype> t) {
 
 Array arange(const Number& stop, std::optional<Dtype> t) { return arange(0, stop, 1, t); }
 Array arange(const Number& start, const Number& stop, const Number& step, std::optional<Dtype> t) {
-  const std::int64_t n = count(start, stop, step);
+  const Dim n = count(start, stop, step);
   const Dtype own = promote_types(promote_types(ramp_type(start), ramp_type(stop)), ramp_type(step));
   if (t == Dtype::bool_) throw DtypeError("arange: the dtype has no numbers; got bool; use an integer or floating dtype");
   if (is_floating(own) && t && is_integer(*t)) return engine::cast(ramp(start, step, n, own), *t);
@@ -93,7 +100,7 @@ Array linspace(const Number& start, const Number& stop, Dim num, Dtype t) {
   const Dtype compute = t == Dtype::float64 ? t : Dtype::float32;
   if (num == 1) return filled("linspace", {1}, start, t);
   // Exact at both ends.
-  const Array at = ramp(0, 1, num, compute) / static_cast<double>(static_cast<std::int64_t>(num) - 1);
+  const Array at = ramp(0, 1, num, compute) / api::operand({num - 1, [](std::int64_t n) { return static_cast<double>(n); }});
   return astype((1 - at) * api::scalar(start, compute) + at * api::scalar(stop, compute), t);
 }
 
@@ -151,7 +158,7 @@ Array blackman(Dim n) { return cosine_window("blackman", n, 0.42, 0.5, 0.08); }
 Array bartlett(Dim n) {
   if (n == 1) return ones({1});
   api::check_sizes("bartlett", {n}, Dtype::float32);
-  const Array at = ramp(0, 1, n, Dtype::float32) * (2 / (static_cast<double>(n) - 1));
+  const Array at = ramp(0, 1, n, Dtype::float32) * api::operand({n - 1, [](std::int64_t steps) { return 2 / static_cast<double>(steps); }});
   return minimum(at, 2 - at);
 }
 

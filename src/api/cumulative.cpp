@@ -12,7 +12,7 @@ Array cumulate(Op op, const Array& operand, Dtype t, std::optional<int> axis, bo
   const Array x = axis ? operand : api::reshaped(operand, {operand.size()});
   const int at = axis ? api::axis_of(what, *axis, x.shape()) : 0;
   if (api::is_empty(x.shape())) return zeros(x.shape(), t);
-  return engine::make(op, {engine::cast(x, t)}, {at, reverse, inclusive}, t, x.shape());
+  return engine::make(op, {engine::cast(x, t)}, {at, Dim(int{reverse}), Dim(int{inclusive})}, t, x.shape());
 }
 
 }  // namespace

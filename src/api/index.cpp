@@ -16,7 +16,7 @@ void check_indices(const char* what, const Array& indices) {
 // A C++ number: checked now, and the axis goes.
 Array take_one(const Array& x, const Number& index, int axis) {
   if (!is_integer(index.dtype())) throw DtypeError(str("take: the index is not an integer; got ", index.dtype(), "; use an integer"));
-  const std::int64_t n = x.shape(axis), i = static_cast<std::int64_t>(index.integer()), at = i < 0 ? i + n : i;
+  const Dim n = x.shape(axis), i = api::integer_of(index), at = i < 0 ? i + n : i;
   if (at < 0 || at >= n)
     throw IndexError(str("take: index out of range; got ", i, " for axis ", axis, " of shape ", x.shape(), "; use ", -n, " to ", n - 1));
   return api::reshaped(api::sliced(x, axis, at, 1), api::without_axes(x.shape(), {axis}, false));

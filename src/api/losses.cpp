@@ -54,7 +54,7 @@ void check_classes(const char* what, const Array& x, const Array& classes, int a
 
 // x at the class along the axis, which goes. A sum over a comparison: it fuses with what is around it, and so does its gradient.
 Array at_class(const Array& x, const Array& classes, int axis) {
-  const std::int64_t n = x.shape(axis);
+  const Dim n = x.shape(axis);
   // Compared for each element: in 32 bits where they suffice.
   const bool narrow = size_of(classes.dtype()) < 4 || classes.dtype() == Dtype::int32;
   const Dtype t = narrow && n <= INT32_MAX ? Dtype::int32 : Dtype::int64;
@@ -90,8 +90,10 @@ Array cross_entropy(const Array& logits, const Array& targets, const CrossEntrop
   Array losses;
   if (probabilities) {
     const Array p = engine::cast(targets, x.dtype());
-    const double even = o.label_smoothing / static_cast<double>(static_cast<std::int64_t>(logits.shape(axis)));
-    const Array smooth = o.label_smoothing == 0 ? p : p * (1 - o.label_smoothing) + even;
+    const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+    const Array smooth = o.label_smoothing == 0 ? p
+                                                : p * (1 - o.label_smoothing) +
+                                                      api::scalar(o.label_smoothing, x.dtype()) / api::operand({logits.shape(axis), real});
     losses = sum(smooth * (expand_dims(log_total, axis) - shifted), axis);
   } else {
     const Array score = at_class(shifted, targets, axis);

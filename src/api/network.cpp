@@ -73,7 +73,7 @@ Array rope(const Array& operand, int dims, bool traditional, double base, double
   const Array angles = ((positions + first) * scale) * exp(arange(half, t) * (-std::log(base) / half));
   const Array c = cos(angles), sn = sin(angles), x = engine::cast(operand, t);
 
-  auto part = [&](std::int64_t from, std::int64_t to) { return api::sliced(x, axes - 1, from, to - from); };
+  auto part = [&](const Dim& from, const Dim& to) { return api::sliced(x, axes - 1, from, to - from); };
   Array turned;
   if (traditional) {
     Shape pairs = s;

@@ -47,21 +47,26 @@ Array extreme(Op op, const char* what, const Array& x, Dtype t, const Axes& axes
   return reduce(op, x, t, folded, keepdims);
 }
 
-std::int64_t folded_size(const Shape& s, const std::vector<int>& axes) {
-  std::int64_t n = 1;
+Dim folded_size(const Shape& s, const std::vector<int>& axes) {
+  Dim n = 1;
   for (int a : axes) n *= s[static_cast<std::size_t>(a)];
   return n;
 }
 
-Array divided(const Array& x, double n) { return is_complex(x.dtype()) ? x * (1 / n) : x / n; }
+// By n - ddof, or 0.
+Array divided(const Array& x, const Dim& n, int ddof = 0) {
+  const Dim count = ddof == 0 ? n : n - ddof;
+  if (is_complex(x.dtype())) return x * api::operand({count, [](std::int64_t c) { return 1 / static_cast<double>(c); }});
+  return x / api::operand({count, [](std::int64_t c) { return static_cast<double>(std::max<std::int64_t>(c, 0)); }});
+}
 
 Array variance(const char* what, const Array& operand, const Axes& axes, bool keepdims, int ddof) {
   api::require_real(what, operand);
   const Array x = engine::cast(operand, computing(operand.dtype()));
   const std::vector<int> folded = api::axes_of(what, axes, x.shape());
-  const double n = static_cast<double>(folded_size(x.shape(), folded));
+  const Dim n = folded_size(x.shape(), folded);
   const Array center = divided(sum(x, folded, true), n);
-  return divided(sum(square(x - center), folded, keepdims), std::max(n - ddof, 0.0));
+  return divided(sum(square(x - center), folded, keepdims), n, ddof);
 }
 
 }  // namespace
@@ -92,7 +97,7 @@ Array mean(const Array& operand, const Axes& axes, bool keepdims) {
   const std::vector<int> folded = api::axes_of("mean", axes, s);
   const Dtype t = operand.dtype();
   const Array total = sum(engine::cast(operand, computing(t)), folded, keepdims);
-  return engine::cast(divided(total, static_cast<double>(folded_size(s, folded))), at_least_float(t));
+  return engine::cast(divided(total, folded_size(s, folded)), at_least_float(t));
 }
 
 Array var(const Array& x, const Axes& axes, bool keepdims, int ddof) {

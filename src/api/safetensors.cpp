@@ -176,7 +176,9 @@ void save_safetensors(const std::string& path, const std::map<std::string, Array
   std::int64_t at = 0;
   for (const auto& [name, array] : sorted) {
     const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return t.dtype == array.dtype(); });
-    header[name] = {{"dtype", type->name}, {"shape", api::ints(array.shape())}, {"data_offsets", {at, at + array.nbytes()}}};
+    header[name] = {{"dtype", type->name},
+                    {"shape", std::vector<std::int64_t>(array.shape().begin(), array.shape().end())},
+                    {"data_offsets", {at, at + array.nbytes()}}};
     at += array.nbytes();
   }
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -1,5 +1,6 @@
 // Shapes and views: what shows elements in another arrangement. Layer: api.
 #include <algorithm>
+#include <array>
 
 #include "api/common.h"
 
@@ -132,35 +133,47 @@ std::vector<Array> broadcast_arrays(const std::vector<Array>& arrays) {
 
 Shape broadcast_shapes(const std::vector<Shape>& shapes) { return api::broadcast_shapes("broadcast_shapes", shapes); }
 
+namespace {
+
+using Numbers = std::span<const std::int64_t>;
+
+// As Python's slice.indices: bounds lie in [0, n], or in [-1, n - 1] for a negative step.
+struct Range {
+  std::int64_t start = 0, count = 0;
+  explicit Range(Numbers in) {  // start, stop, step, n
+    const std::int64_t d = in[2], n = in[3], low = d < 0 ? -1 : 0, high = d < 0 ? n - 1 : n;
+    auto bound = [&](std::int64_t b) { return std::clamp(b < 0 ? b + n : b, low, high); };
+    const std::int64_t a = bound(in[0]), b = bound(in[1]);
+    if (d > 0 && b > a) count = (b - a - 1) / d + 1;
+    if (d < 0 && b < a)
+      count = static_cast<std::int64_t>((static_cast<std::uint64_t>(a - b) - 1) / (0 - static_cast<std::uint64_t>(d))) + 1;
+    start = count == 0 ? 0 : a;
+  }
+};
+
+}  // namespace
+
 Array slice(const Array& x, const Shape& start, const Shape& stop, const Shape& step) {
   const Shape& s = api::shape_of(x, "slice");
   if (start.size() != stop.size() || start.size() > s.size() || step.size() > start.size()) {
     throw ShapeError(str("slice: the lists do not fit; got start ", start, ", stop ", stop, ", step ", step, " for shape ", s,
                          "; give a start and a stop for each axis"));
   }
-  std::vector<std::int64_t> from(s.size(), 0), by(s.size(), 1);
-  Shape size = s;
+  Shape from(std::vector<Dim>(s.size(), 0)), by(std::vector<Dim>(s.size(), 1)), size = s;
   for (std::size_t i = 0; i < start.size(); ++i) {
-    const std::int64_t n = s[i], d = i < step.size() ? static_cast<std::int64_t>(step[i]) : 1;
+    const Dim d = i < step.size() ? step[i] : Dim(1);
     if (d == 0) throw ShapeError(str("slice: a step is 0; got ", step, "; use another step"));
-    // As Python's slice.indices: bounds lie in [0, n], or in [-1, n - 1] for a negative step.
-    const std::int64_t low = d < 0 ? -1 : 0, high = d < 0 ? n - 1 : n;
-    auto bound = [&](std::int64_t b) { return std::clamp(b < 0 ? b + n : b, low, high); };
-    const std::int64_t a = bound(start[i]), b = bound(stop[i]);
-    std::int64_t count = 0;
-    if (d > 0 && b > a) count = (b - a - 1) / d + 1;
-    if (d < 0 && b < a)
-      count = static_cast<std::int64_t>((static_cast<std::uint64_t>(a - b) - 1) / (0 - static_cast<std::uint64_t>(d))) + 1;
-    from[i] = count == 0 ? 0 : a;
-    size[i] = count;
-    by[i] = count <= 1 ? 1 : d;
+    const std::array<Dim, 4> bounds{start[i], stop[i], d, s[i]};
+    from[i] = base::apply("start", [](Numbers n) { return Range(n).start; }, bounds, 0);
+    size[i] = base::apply("count", [](Numbers n) { return Range(n).count; }, bounds, 0);
+    by[i] = !base::changes(size[i]) && size[i] <= 1 ? Dim(1) : d;  // the step of one element means nothing
   }
   return api::sliced(x, from, size, by);
 }
 
 Array flip(const Array& x, const Axes& axes) {
   const Shape& s = api::shape_of(x, "flip");
-  std::vector<std::int64_t> from(s.size(), 0), by(s.size(), 1);
+  Shape from(std::vector<Dim>(s.size(), 0)), by(std::vector<Dim>(s.size(), 1));
   for (int a : api::axes_of("flip", axes, s)) {
     const auto i = static_cast<std::size_t>(a);
     if (s[i] <= 1) continue;
@@ -170,26 +183,28 @@ Array flip(const Array& x, const Axes& axes) {
   return api::sliced(x, from, s, by);
 }
 
-Array as_strided(const Array& x, const Shape& shape, const std::vector<std::int64_t>& strides, std::int64_t offset) {
+Array as_strided(const Array& x, const Shape& shape, const Shape& strides, Dim offset) {
   const Shape& s = api::shape_of(x, "as_strided");
   api::check_sizes("as_strided", shape, x.dtype());
   if (shape.size() != strides.size())
     throw ShapeError(
         str("as_strided: the number of strides does not fit; got ", strides.size(), " for shape ", shape, "; give one an axis"));
   if (!api::is_empty(shape)) {
-    __int128 low = offset, high = offset;
+    __int128 low = base::peek(offset), high = low;
+    Dim first = offset, last = offset;  // the same, as sizes that may change
     for (std::size_t i = 0; i < strides.size(); ++i) {
-      const __int128 extent = static_cast<__int128>(static_cast<std::int64_t>(shape[i]) - 1) * strides[i];
+      const __int128 extent = static_cast<__int128>(base::peek(shape[i]) - 1) * base::peek(strides[i]);
       (extent < 0 ? low : high) += extent;
+      (strides[i] < 0 ? first : last) += (shape[i] - 1) * strides[i];
     }
-    if (low < 0 || high >= static_cast<std::int64_t>(s.product())) {
-      throw ShapeError(str("as_strided: the view leaves the array; got shape ", shape, ", strides ", Shape(strides), ", offset ", offset,
-                           " of ", s.product(), " elements; stay inside"));
+    if (low < 0 || high >= base::peek(s.product()) || first < 0 || last >= s.product()) {
+      throw ShapeError(str("as_strided: the view leaves the array; got shape ", shape, ", strides ", strides, ", offset ", offset, " of ",
+                           s.product(), " elements; stay inside"));
     }
   }
   ops::Attrs attrs = api::ints(shape);
   attrs.insert(attrs.end(), strides.begin(), strides.end());
-  attrs.push_back(api::is_empty(shape) ? 0 : offset);
+  attrs.push_back(api::is_empty(shape) ? Dim(0) : offset);
   return engine::make(Op::AsStrided, {x}, std::move(attrs), x.dtype(), shape);
 }
 
@@ -245,7 +260,7 @@ Array stack(const std::vector<Array>& arrays, int axis) {
 std::vector<Array> detail::split_evenly(const Array& x, std::int64_t parts, int axis) {
   const Shape& s = api::shape_of(x, "split");
   const int at = api::axis_of("split", axis, s);
-  const std::int64_t size = s[static_cast<std::size_t>(at)];
+  const Dim size = s[static_cast<std::size_t>(at)];
   if (parts <= 0 || size % parts != 0) {
     throw ShapeError(str("split: the axis does not divide into equal parts; got ", parts, " parts of axis ", at, " of shape ", s,
                          "; use a divisor, or give indices"));
@@ -258,15 +273,17 @@ std::vector<Array> detail::split_evenly(const Array& x, std::int64_t parts, int 
 std::vector<Array> split(const Array& x, const Shape& indices, int axis) {
   const Shape& s = api::shape_of(x, "split");
   const int at = api::axis_of("split", axis, s);
-  const std::int64_t size = s[static_cast<std::size_t>(at)];
+  const Dim size = s[static_cast<std::size_t>(at)];
   std::vector<Array> result;
-  std::int64_t from = 0;
+  Dim from = 0;
   for (std::size_t i = 0; i <= indices.size(); ++i) {
     // As x[from:to] of NumPy: bounds are clamped, and a bound before the last one gives an empty part.
-    std::int64_t to = i < indices.size() ? static_cast<std::int64_t>(indices[i]) : size;
-    to = std::clamp<std::int64_t>(to < 0 ? to + size : to, 0, size);
-    const std::int64_t count = std::max<std::int64_t>(to - from, 0);
-    result.push_back(api::sliced(x, at, count == 0 ? 0 : from, count));
+    Dim to = size;
+    if (i < indices.size())
+      to = base::apply(
+          "bound", [](Numbers n) { return std::clamp<std::int64_t>(n[0] < 0 ? n[0] + n[1] : n[0], 0, n[1]); }, {indices[i], size}, 0);
+    const Dim count = base::apply("span", [](Numbers n) { return std::max<std::int64_t>(n[1] - n[0], 0); }, {from, to}, 0);
+    result.push_back(api::sliced(x, at, base::apply("start", [](Numbers n) { return n[1] > n[0] ? n[0] : 0; }, {from, to}, 0), count));
     from = to;
   }
   return result;
@@ -291,7 +308,7 @@ Array pad(const Array& x, const std::vector<std::pair<Dim, Dim>>& widths, const 
     shape[i] += widths[i].first + widths[i].second;
   }
   api::check_sizes("pad", shape, x.dtype());
-  if (shape == s) return x;
+  if (base::same(shape, s)) return x;
   return engine::make(Op::Pad, {x, v}, std::move(attrs), x.dtype(), shape);
 }
 Array pad(const Array& x, const std::pair<Dim, Dim>& widths, const Operand& value) {

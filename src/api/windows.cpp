@@ -36,7 +36,7 @@ Array convolve(const char* what, const Array& input, const Array& weight, Ints s
     throw ShapeError(str(what, ": stride, padding, dilation or groups out of range; got ", listed(stride), ", ", listed(padding), ", ",
                          listed(dilation), " and ", groups, "; use positive numbers, and padding from 0"));
   }
-  const std::int64_t in = x.back(), out = w[0];
+  const Dim in = x.back(), out = w[0];
   if (in != w.back() * groups || out % groups != 0) {
     throw ShapeError(str(what, ": channels and groups do not fit; got input ", x, ", weight ", w, " and ", groups,
                          " groups; the weight's last axis is the input's by groups, and its first a multiple of groups"));
@@ -69,9 +69,9 @@ Windows windows(const char* what, const Array& operand, PerAxis<2> kernel, const
     throw ShapeError(str(what, ": kernel, stride or padding out of range; got ", listed(kernel), ", ", listed(stride), " and ",
                          listed(padding), "; use positive numbers, and padding below the kernel's size"));
   }
-  std::int64_t places[2];
+  Dim places[2];
   for (std::size_t i = 0; i < 2; ++i) {
-    const std::int64_t room = s[i + 1] + 2 * padding[i] - kernel[i];
+    const Dim room = s[i + 1] + 2 * padding[i] - kernel[i];
     if (room < 0) {
       throw ShapeError(str(what, ": the kernel does not fit into the padded input; got ", listed(kernel), " for ", s, " with padding ",
                            listed(padding), "; use a smaller kernel, or pad more"));
@@ -84,7 +84,7 @@ Windows windows(const char* what, const Array& operand, PerAxis<2> kernel, const
     for (int i = 0; i < 2; ++i) x = api::sliced(x, i + 1, 0, places[i] * kernel[static_cast<std::size_t>(i)]);
     return {api::reshaped(x, {s[0], places[0], kernel[0], places[1], kernel[1], s[3]}), {2, 4}};
   }
-  const std::int64_t row = x.shape(2) * s[3], example = x.shape(1) * row, channels = s[3];
+  const Dim row = x.shape(2) * s[3], example = x.shape(1) * row, channels = s[3];
   return {as_strided(x, {kernel[0], kernel[1], s[0], places[0], places[1], channels},
                      {row, channels, example, stride[0] * row, stride[1] * channels, 1}),
           {0, 1}};

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "base/check.h"
+#include "base/symbols.h"
 
 namespace sinter {
 namespace {
@@ -29,7 +30,7 @@ std::int64_t remainder_dim(std::int64_t a, std::int64_t b) {
 
 }  // namespace detail
 
-std::ostream& operator<<(std::ostream& out, const Dim& d) { return out << d.value_; }
+std::ostream& operator<<(std::ostream& out, const Dim& d) { return out << base::peek(d); }
 
 std::ostream& operator<<(std::ostream& out, const Shape& s) {
   out << '(';

@@ -30,10 +30,10 @@ struct Part {
   Part(const graph::Type& t, std::size_t grid) : dtype(t.dtype), row(bytes_of(graph::window_type(t, grid, 1))) {
     place(nullptr, t.shape, grid, graph::row_major(t.shape));
   }
-  void place(char* at, const Shape& shape, std::size_t grid, const std::vector<std::int64_t>& strides) {
+  void place(char* at, const Shape& shape, std::size_t grid, const graph::Strides& strides) {
     memory = at;
     steps.clear();
-    for (std::size_t d = 0; d < grid; ++d) steps.push_back(shape[d] == 1 ? 0 : strides[d] * size_of(dtype));
+    for (std::size_t d = 0; d < grid; ++d) steps.push_back(shape[d] == 1 ? 0 : static_cast<std::int64_t>(strides[d]) * size_of(dtype));
     step = strides[grid] * size_of(dtype);
   }
   bool in_one_piece() const { return step == row; }

@@ -174,20 +174,20 @@ struct ScanCall {
   std::vector<Leaves> outputs = {};  // by output: pieces along axis 0
 
   // Steps in pieces of `every`, of which derivatives save the beginning.
-  void run(std::span<const Array> sequences, std::int64_t length, std::int64_t every) {
+  void run(std::span<const Array> sequences, const Dim& length, std::int64_t every) {
     if (every <= 1 || every >= length) return add(body, sequences, length, 1);
-    const std::int64_t pieces = length / every, rest = length % every;
-    auto part = [&](std::int64_t begin, std::int64_t size) {
+    const Dim pieces = length / every, rest = length % every;
+    auto part = [&](const Dim& begin, const Dim& size) {
       Leaves some;
       for (const Array& a : sequences) {
-        std::vector<std::int64_t> start(static_cast<std::size_t>(a.ndim()), 0), stop(a.shape().begin(), a.shape().end());
+        Shape start(std::vector<Dim>(a.shape().size(), 0)), stop = a.shape();
         start[0] = begin, stop[0] = begin + size;
-        some.push_back(slice(a, Shape(start), Shape(stop)));
+        some.push_back(slice(a, start, stop));
       }
       return some;
     };
-    const std::int64_t rest_at = reverse ? 0 : pieces * every;
-    Leaves whole = part(reverse ? rest : 0, pieces * every);
+    const Dim rest_at = reverse ? Dim(0) : pieces * every;
+    Leaves whole = part(reverse ? rest : Dim(0), pieces * every);
     for (Array& a : whole) {
       Shape s = a.shape();
       s[0] = every;
@@ -199,13 +199,13 @@ struct ScanCall {
   }
 
  private:
-  void add(const graph::Body& b, std::span<const Array> sequences, std::int64_t length, std::int64_t every) {
+  void add(const graph::Body& b, std::span<const Array> sequences, const Dim& length, const Dim& every) {
     Leaves operands = constants.all;
     append(operands, carries);
     append(operands, sequences);
-    const Array node =
-        make_node(Op::Scan, std::move(operands),
-                  {static_cast<std::int64_t>(constants.all.size()), static_cast<std::int64_t>(carries.size()), length, reverse}, {b});
+    const Array node = make_node(
+        Op::Scan, std::move(operands),
+        {static_cast<std::int64_t>(constants.all.size()), static_cast<std::int64_t>(carries.size()), length, Dim(int{reverse})}, {b});
     const std::vector<Type> types = output_types(*b);
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (i < carries.size()) {
@@ -232,11 +232,12 @@ struct ScanCall {
     for (const Array& a : constants.all) input(type_of(a));
     for (const Array& a : carries) input(type_of(a));
     for (const Array& a : sequences) input(graph::stacked(graph::element_of(type_of(a)), every));
-    const Id node = g.add({Op::Scan,
-                           in,
-                           {static_cast<std::int64_t>(constants.all.size()), static_cast<std::int64_t>(carries.size()), every, reverse},
-                           {Dtype::bool_, Shape{0}},
-                           {body}});
+    const Id node =
+        g.add({Op::Scan,
+               in,
+               {static_cast<std::int64_t>(constants.all.size()), static_cast<std::int64_t>(carries.size()), every, Dim(int{reverse})},
+               {Dtype::bool_, Shape{0}},
+               {body}});
     std::vector<Id> results;
     for (std::size_t i = 0; i < body->outputs().size(); ++i) results.push_back(graph::result(g, node, i));
     g.set_outputs(std::move(results));
@@ -247,7 +248,7 @@ struct ScanCall {
 }  // namespace
 
 Leaves call_scan(const ScanShape& shape, LeafFunction f, std::span<const Array> init, std::span<const Array> sequences) {
-  std::int64_t length = shape.length;
+  Dim length = shape.length;
   Leaves arguments(init.begin(), init.end());
   for (const Array& a : sequences) {
     const Value& v = engine::operand_of(a, shape.what);
@@ -401,13 +402,13 @@ Leaves note_jvp(std::span<const Array> outputs, std::span<const Array> arguments
 
 // The sizes of all batches that are open are known; which one meets the function is not.
 Leaves note_vmap(std::span<const Array> outputs, std::span<const Array> arguments, LeafFunction batched) {
-  std::vector<std::int64_t> sizes;
+  std::vector<Dim> sizes;
   for (const engine::OpenTape* t = engine::innermost_tape(); t; t = t->outer())
     if (t->batch >= 0 && std::find(sizes.begin(), sizes.end(), t->batch) == sizes.end()) sizes.push_back(t->batch);
   if (arguments.empty()) sizes.clear();
   if (engine::Trace* trace = engine::open_trace()) trace->has_batch_rules = true;
   std::vector<TracedBody> rules;
-  for (std::int64_t n : sizes) {
+  for (const Dim& n : sizes) {
     Leaves in;
     for (const Array& a : arguments) {
       Shape s = a.shape();

@@ -156,14 +156,15 @@ void read(const detail::Call& call, Frame& f) {
       if (!innermost_tape()) throw_no_data(a, "compiled call");
       check_operand(a, "compiled call");
     }
-    std::size_t rank = v.shape.size();
-    char head[2] = {static_cast<char>(v.dtype), static_cast<char>(rank)};
+    char head[2] = {static_cast<char>(v.dtype), static_cast<char>(v.shape.size())};
     f.key.append(head, 2);
-    for (const Dim& d : v.shape) {
+  }
+  f.sizes_at = f.key.size();
+  for (const Array& a : f.inputs)
+    for (const Dim& d : a.get()->shape) {
       std::int64_t n = d;
       f.key.append(reinterpret_cast<const char*>(&n), sizeof n);
     }
-  }
 }
 
 // ---- running ----------------------------------------------------------------------------------------------------------------------
@@ -172,11 +173,11 @@ void read(const detail::Call& call, Frame& f) {
 // its old one back if the run fails.
 class Rebuilt {
  public:
-  Rebuilt(Frame& f, const Entry& e) : frame_(f) {
+  Rebuilt(Frame& f, const Traced& e) : frame_(f) {
     std::size_t k = 0;
     for (detail::Slot* s : f.slots) {
       if (!s->state) continue;
-      const Entry::State& state = e.state_slots[k++];
+      const Traced::State& state = e.state_slots[k++];
       std::size_t arrays = s->targets_end - s->targets;
       if (state.changed) {
         s->make_copy();
@@ -218,7 +219,8 @@ class Rebuilt {
   bool committed_ = false;
 };
 
-void run(const detail::Call& call, Frame& f, const Entry& e) {
+void run(const detail::Call& call, Frame& f, const Entry& entry) {
+  const Traced& e = *entry.traced;
   call.outcome.copy(e.prototype.get());
   detail::Collect collect(f.results);
   call.outcome.walk(collect);
@@ -227,7 +229,7 @@ void run(const detail::Call& call, Frame& f, const Entry& e) {
   if (e.draws) f.inputs.push_back(generator_state());
   std::vector<Array> outputs;
   // A transform sees the operations that were traced; nothing is traced again.
-  if (e.graph) outputs = innermost_tape() ? e.graph->replay(f.inputs) : e.graph->run(f.inputs, e.owned);
+  if (entry.graph) outputs = innermost_tape() ? entry.graph->replay(f.inputs) : entry.graph->run(f.inputs, e.owned);
   check(outputs.size() == e.computed, "a graph returned another number of outputs");
 
   std::string lines;
@@ -259,7 +261,7 @@ void run(const detail::Call& call, Frame& f, const Entry& e) {
   std::size_t slot = 0, in_copy = 0;
   for (const detail::Slot* s : f.slots) {
     if (!s->state) continue;
-    const Entry::State& state = e.state_slots[slot++];
+    const Traced::State& state = e.state_slots[slot++];
     for (std::size_t i = state.begin; i < state.end; ++i)
       put(state.changed ? *f.rebuilt[in_copy++] : *f.targets[s->targets + i - state.begin], e.states[i]);
   }
@@ -295,14 +297,14 @@ bool same_arrays(std::span<const Array> a, std::span<const Array> b) {
 
 // Traces again and compares: {.check_purity = true}.
 void check_purity(const detail::Call& call, Frame& f, std::uint64_t hash, const Entry& entry) {
-  const std::shared_ptr<Entry> now = trace(call, f, hash, false);
+  const std::shared_ptr<Entry> now = trace(call, f, hash, entry.traced.get());
   const std::string before = entry.graph ? entry.graph->traced_text() : "", after = now->graph ? now->graph->traced_text() : "";
   std::string what;
   if (before != after)
     what = "another graph" + lines_without(before, after, '-') + lines_without(after, before, '+');
-  else if (!same_sources(entry.results, now->results) || !same_sources(entry.states, now->states))
+  else if (!same_sources(entry.traced->results, now->traced->results) || !same_sources(entry.traced->states, now->traced->states))
     what = "other results of the same graph";
-  else if (!same_arrays(entry.constants, now->constants) ||
+  else if (!same_arrays(entry.traced->constants, now->traced->constants) ||
            (entry.graph && !same_arrays(entry.graph->constants(), now->graph->constants())))
     what = "other constants in the same graph";
   if (!what.empty())
@@ -310,13 +312,18 @@ void check_purity(const detail::Call& call, Frame& f, std::uint64_t hash, const 
                          "; got it under check_purity; pass what changes as an argument or keep it as state"));
 }
 
-}  // namespace
-
-bool Entry::guards_hold(std::span<const Array> inputs) const {
-  for (const auto& [i, a] : guards)
-    if (inputs[i].get() != a.get()) return false;
-  return true;
+std::shared_ptr<Entry> entry_for(const detail::Call& call, Frame& f, bool count) {
+  detail::Program& program = *call.callee.program;
+  const std::uint64_t hash = hash_bytes(f.key);
+  std::shared_ptr<Entry> entry = program.find(f.key, hash, f.inputs, count);
+  if (!entry) entry = program.find_for_sizes(f, hash, count);
+  if (!entry) return trace(call, f, hash);
+  if (count && (program.options.check_purity || base::knobs().check_pure)) [[unlikely]]
+    check_purity(call, f, hash, *entry);
+  return entry;
 }
+
+}  // namespace
 
 }  // namespace sinter::engine
 
@@ -326,13 +333,7 @@ void run_compiled(const Call& call) {
   engine::Lease lease;
   engine::Frame& f = *lease;
   engine::read(call, f);
-  std::uint64_t hash = engine::hash_bytes(f.key);
-  std::shared_ptr<Entry> entry = call.callee.program->find(f.key, hash, f.inputs, true);
-  if (!entry)
-    entry = engine::trace(call, f, hash, true);
-  else if (call.callee.program->options.check_purity || base::knobs().check_pure) [[unlikely]]
-    engine::check_purity(call, f, hash, *entry);
-  engine::run(call, f, *entry);
+  engine::run(call, f, *engine::entry_for(call, f, true));
 }
 
 std::string inspect_compiled(const Call& call, Inspect what) {
@@ -343,11 +344,9 @@ std::string inspect_compiled(const Call& call, Inspect what) {
   engine::Lease lease;
   engine::Frame& f = *lease;
   engine::read(call, f);
-  std::uint64_t hash = engine::hash_bytes(f.key);
-  std::shared_ptr<Entry> entry = call.callee.program->find(f.key, hash, f.inputs, false);
-  if (!entry) entry = engine::trace(call, f, hash, true);
+  const std::shared_ptr<Entry> entry = engine::entry_for(call, f, false);
   if (!entry->graph) return "nothing is computed: every output is an input or a constant\n";
-  if (entry->draws) f.inputs.push_back(engine::generator_state());
+  if (entry->traced->draws) f.inputs.push_back(engine::generator_state());
   return what == Inspect::graph ? entry->graph->graph_text() : entry->graph->kernel_text(f.inputs);
 }
 

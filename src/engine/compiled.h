@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fork_mutex.h"
+#include "base/symbols.h"
 #include "engine/compiled_graph.h"
 #include "engine/debug_print.h"
 #include "sinter/compile.h"
@@ -56,8 +57,9 @@ class Read final : public Walker {
 
 /// One call. Reused by the thread, so that a call on an entry allocates outputs alone.
 struct Frame {
-  std::string key;              // mode, types of generic parameters, structures, then dtypes and shapes
-  std::size_t types_at = 0;     // where the dtypes and shapes begin
+  std::string key;              // mode, types of generic parameters, structures, then dtypes and ranks, then sizes
+  std::size_t types_at = 0;     // where dtypes and ranks begin
+  std::size_t sizes_at = 0;     // where the sizes begin: what comes before is the same for all shapes
   std::vector<Array> inputs;    // the set arrays of all slots, in order; then the generator, where the entry draws
   std::vector<Array*> targets;  // of states: every array of the caller's tree, unset ones too
   std::vector<Array*> results;  // every array of the result
@@ -85,16 +87,14 @@ struct Totals {
 };
 
 /// What a trace became. Immutable but for the counter of hits.
-struct Entry {
-  ~Entry();
+struct Traced {
   struct State {
     bool changed = false;  // the call changes the structure, to `structure`
     std::string structure;
     std::size_t begin = 0, end = 0;  // in `states`
   };
-  std::string key;
-  std::uint64_t hash = 0;
-  std::size_t types_at = 0;
+  std::string key;  // of the call that was traced
+  std::size_t types_at = 0, sizes_at = 0;
   std::vector<std::pair<std::size_t, std::size_t>> texts;  // of each slot's structure in the key
   std::unique_ptr<detail::Kept> prototype;                 // of the result, its arrays unset
   std::vector<Source> results;
@@ -104,16 +104,36 @@ struct Entry {
   Source generator;
   std::vector<std::pair<Pieces, std::vector<Source>>> prints;
   std::vector<Array> constants;
-  std::vector<std::pair<std::size_t, Array>> guards;  // this input must be this array
-  std::vector<int> owned;                             // see CompiledGraph::run
-  std::size_t computed = 0;                           // outputs of the graph
-  std::unique_ptr<CompiledGraph> graph;
+  std::vector<std::pair<std::size_t, Array>> same;  // this input must be this array
+  std::vector<int> owned;                           // see CompiledGraph::run
+  std::size_t computed = 0;                         // outputs of the graph
+  std::unique_ptr<GraphTemplate> graph;
   std::vector<std::string> notes;  // for explain()
-  std::shared_ptr<Totals> totals;
   std::atomic<std::int64_t> hits{0};
 
-  bool guards_hold(std::span<const Array> inputs) const;
+  // Sizes that change: their places among all sizes, in the order of the inputs of `symbols`; none: the entry is for its key alone.
+  std::shared_ptr<base::Symbols> symbols;
+  std::vector<std::size_t> changing;
+  base::Guards guards;
+
+  bool same_arrays(std::span<const Array> inputs) const;
+  /// Whether it serves a call whose key differs in sizes alone.
+  bool serves(std::string_view other_key) const;
+  std::vector<std::int64_t> sizes_of(std::string_view other_key) const;  // those that change
 };
+
+/// A trace for the sizes of one call.
+struct Entry {
+  ~Entry();
+  std::string key;
+  std::uint64_t hash = 0;
+  std::shared_ptr<Traced> traced;
+  std::unique_ptr<CompiledGraph> graph;
+  std::shared_ptr<Totals> totals;
+};
+/// Null where memory cannot hold it.
+std::shared_ptr<Entry> instantiate(std::shared_ptr<Traced> traced, const Frame& frame, std::uint64_t hash,
+                                   const std::shared_ptr<Totals>& totals);
 
 /// A way in which the arguments of a miss differ from those of the entry used last.
 struct Difference {
@@ -140,22 +160,46 @@ class Program {
   std::atomic<bool> has_batch_rules{false};  // under vmap it must run as it is
   const std::shared_ptr<engine::Totals> totals = std::make_shared<engine::Totals>();
 
-  /// The entry of a key, its guards hold; null: a miss.
+  /// The entry of a key; null: a miss.
   std::shared_ptr<Entry> find(const std::string& key, std::uint64_t hash, std::span<const Array> inputs, bool count);
+  /// The same for sizes that come for the first time: made of a trace that serves them.
+  std::shared_ptr<Entry> find_for_sizes(const engine::Frame& frame, std::uint64_t hash, bool count);
   void insert(std::shared_ptr<Entry> entry);
+  /// Which sizes of a call that is about to be traced change, by their places among all.
+  std::vector<std::size_t> changing_sizes(const engine::Frame& frame);
+  /// What a trace with changing sizes found about them.
+  void note_guards(const engine::Traced& traced);
   /// The entry used last.
   std::shared_ptr<Entry> newest() const;
   /// Notes that a trace begins, and why; after eight retraces says once, on stderr, what keeps changing.
   void note_trace(const std::string& name, const std::vector<engine::Difference>& why, bool first);
   void note_time(double ms);
-  std::vector<std::shared_ptr<Entry>> take_entries();  // empties the cache
-  std::vector<std::shared_ptr<Entry>> entries() const;
+  struct Contents {
+    std::vector<std::shared_ptr<Entry>> entries;
+    std::vector<std::shared_ptr<engine::Traced>> traced;  // each once
+  };
+  Contents take_entries();  // empties the cache
+  Contents entries() const;
   Stats stats() const;
   std::string last_miss() const;
 
  private:
+  // What was seen of one size of calls that differ in sizes alone.
+  struct Size {
+    std::int64_t seen[2] = {0, 0};  // sizes that were traced as numbers
+    int count = 0;                  // of them
+    std::int64_t fixed = -1;        // the number to which a trace fixed it
+    bool changes = false, never = false;
+  };
+  struct Family {
+    std::vector<Size> sizes;
+    std::vector<std::shared_ptr<engine::Traced>> traced;  // those with changing sizes, the newest first
+  };
+  std::vector<std::shared_ptr<engine::Traced>> traced_of(std::string_view prefix) const;
+
   ForkMutex& lock_;
-  std::list<std::shared_ptr<Entry>> order_;  // most recently used first
+  std::unordered_map<std::string, Family> families_;  // by the key up to the sizes
+  std::list<std::shared_ptr<Entry>> order_;           // most recently used first
   std::unordered_multimap<std::uint64_t, std::list<std::shared_ptr<Entry>>::iterator> index_;
   std::int64_t hits_ = 0, traces_ = 0, retraces_ = 0;
   double trace_ms_ = 0;
@@ -170,9 +214,15 @@ namespace sinter::engine {
 
 using detail::Program;
 
-/// Runs the function of a call on placeholders; the program keeps the entry if it shall. Leaves arguments, states and the generator as
-/// they were.
-std::shared_ptr<Entry> trace(const detail::Call& call, Frame& frame, std::uint64_t hash, bool keep);
+/// Runs the function of a call on placeholders; the program keeps the entry, unless it is made to be compared with one that is there,
+/// `like`. Leaves arguments, states and the generator as they were.
+std::shared_ptr<Entry> trace(const detail::Call& call, Frame& frame, std::uint64_t hash, const Traced* like = nullptr);
+
+/// The sizes at the end of a key.
+std::vector<std::int64_t> sizes_in(std::string_view bytes);
+
+/// A name for each input of the call, by its path in the arguments.
+std::vector<std::string> names_of_inputs(const Frame& frame);
 
 /// How the call that `frame` holds differs from `entry`.
 std::vector<Difference> differences(const Frame& frame, const Entry& entry);

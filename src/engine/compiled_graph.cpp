@@ -8,6 +8,8 @@
 #include <unordered_map>
 
 #include "base/fork_mutex.h"
+#include "base/knobs.h"
+#include "base/symbols.h"
 #include "engine/capture.h"
 #include "engine/plan.h"
 #include "engine/prepare.h"
@@ -59,6 +61,7 @@ class Capture {
       ids_[&v] = graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
       return true;
     }
+    if (v.sized && v.state.load(std::memory_order_acquire) == State::lazy) return false;
     const bool ours = is_ours(v);
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
     // By the passes, without a kernel.
@@ -119,24 +122,32 @@ ForkMutex& stripe_of(const void* p) {
   return *(*stripes)[std::hash<const void*>()(p) / 64 % 64];
 }
 
+using Constants = std::shared_ptr<const std::vector<Array>>;
+
 class Compiled final : public CompiledGraph {
  public:
-  Compiled(Capture&& c, const GraphOptions& options)
-      : options_(options), captured_(std::move(c.graph)), constants_(std::move(c.constants)) {
-    prepared_ = with_replay(captured_, [&] { return prepare(captured_, options); });
-  }
+  // `sizes`: what to rebind the captured graph to; none: it is as it was captured.
+  Compiled(std::shared_ptr<const Graph> captured, std::vector<std::int64_t> sizes, std::shared_ptr<const Prepared> prepared,
+           Constants constants, const GraphOptions& options, std::shared_ptr<base::Symbols> symbols, ForkMutex& symbols_lock)
+      : options_(options),
+        captured_(std::move(captured)),
+        sizes_(std::move(sizes)),
+        prepared_(std::move(prepared)),
+        constants_(std::move(constants)),
+        symbols_(std::move(symbols)),
+        symbols_lock_(symbols_lock) {}
 
   std::vector<Array> replay(std::span<const Array> inputs) const override {
     std::vector<Array> all(inputs.begin(), inputs.end());
-    all.insert(all.end(), constants_.begin(), constants_.end());
-    return engine::replay(captured_, all);
+    all.insert(all.end(), constants_->begin(), constants_->end());
+    return engine::replay(captured(), all);
   }
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) override {
     evaluate(inputs, "compiled call");
-    if (constants_.empty()) return plan_for(inputs)->run(inputs, owned, {});
+    if (constants_->empty()) return plan_for(inputs)->run(inputs, owned, {});
     std::vector<Array> all(inputs.begin(), inputs.end());
-    all.insert(all.end(), constants_.begin(), constants_.end());
+    all.insert(all.end(), constants_->begin(), constants_->end());
     std::vector<int> counts(owned.begin(), owned.end());
     for (int& n : counts) n += n > 0;  // `all` holds one more
     return plan_for(all)->run(all, counts, {});
@@ -146,13 +157,16 @@ class Compiled final : public CompiledGraph {
     std::lock_guard guard(lock_);
     return cost_;
   }
-  std::string traced_text() const override { return graph::print(captured_); }
-  std::span<const Array> constants() const override { return constants_; }
-  std::string graph_text() const override { return graph::print(prepared_.graph); }
+  std::string traced_text() const override { return graph::print(captured()); }
+  std::span<const Array> constants() const override { return *constants_; }
+  std::string graph_text() const override {
+    std::lock_guard guard(symbols_lock_);
+    return graph::print(prepared_->graph, symbols_.get());
+  }
   std::string kernel_text(std::span<const Array> inputs) override {
     evaluate(inputs, "kernels");
     std::vector<Array> all(inputs.begin(), inputs.end());
-    all.insert(all.end(), constants_.begin(), constants_.end());
+    all.insert(all.end(), constants_->begin(), constants_->end());
     return plan_for(all)->text();
   }
   std::string explain() const override {
@@ -161,10 +175,20 @@ class Compiled final : public CompiledGraph {
       std::lock_guard guard(lock_);
       plan = plain_ ? plain_ : plans_.empty() ? nullptr : plans_.begin()->second;
     }
-    return explain_groups(prepared_) + (plan ? plan->explain() : "");
+    return explain_groups(*prepared_) + (plan ? plan->explain() : "");
   }
 
  private:
+  // For its sizes.
+  Graph captured() const {
+    if (sizes_.empty()) return *captured_;
+    base::Symbols::Numbers numbers;
+    {
+      std::lock_guard guard(symbols_lock_);
+      numbers = *symbols_->evaluate(sizes_);
+    }
+    return graph::rebind(*captured_, *symbols_, numbers);
+  }
   std::shared_ptr<const Plan> plan_for(std::span<const Array> inputs) {
     bool plain = std::all_of(inputs.begin(), inputs.end(),
                              [](const Array& a) { return graph::is_row_major(a.get()->shape, a.get()->layout.strides); });
@@ -177,7 +201,7 @@ class Compiled final : public CompiledGraph {
     if (auto it = plans_.find(key); it != plans_.end()) return it->second;
     std::vector<Layout> layouts;
     for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
-    auto plan = with_replay(prepared_.graph, [&] { return std::make_shared<const Plan>(prepared_, layouts, options_.fast_math); });
+    auto plan = with_replay(prepared_->graph, [&] { return std::make_shared<const Plan>(*prepared_, layouts, options_.fast_math); });
     cost_ += plan->cost();
     if (plain) return plain_ = plan;
     if (plans_.size() >= kMaxPlans) plans_.clear();
@@ -185,25 +209,90 @@ class Compiled final : public CompiledGraph {
   }
 
   GraphOptions options_;
-  const Graph captured_;
-  Prepared prepared_;
-  std::vector<Array> constants_;
+  const std::shared_ptr<const Graph> captured_;
+  const std::vector<std::int64_t> sizes_;
+  const std::shared_ptr<const Prepared> prepared_;
+  const Constants constants_;
+  const std::shared_ptr<base::Symbols> symbols_;  // for texts
+  ForkMutex& symbols_lock_;
   ForkMutex& lock_ = stripe_of(this);  // held while a plan is made, not while it runs
   std::shared_ptr<const Plan> plain_;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
   KernelCost cost_;
 };
 
+// Passes run once for the sizes for which they would do the same.
+class Template final : public GraphTemplate {
+ public:
+  Template(Capture&& c, const GraphOptions& options, std::shared_ptr<base::Symbols> symbols)
+      : options_(options),
+        captured_(std::make_shared<const Graph>(std::move(c.graph))),
+        constants_(std::make_shared<const std::vector<Array>>(std::move(c.constants))),
+        symbols_(std::move(symbols)) {}
+
+  bool hold(const base::Guards& guards, std::span<const std::int64_t> sizes) const override {
+    std::lock_guard guard(lock_);
+    const auto numbers = symbols_->evaluate(sizes);
+    return numbers && base::Symbols::hold(guards, *numbers);
+  }
+
+  std::unique_ptr<CompiledGraph> instantiate(std::span<const std::int64_t> sizes) override {
+    if (!symbols_) return make({}, std::make_shared<const Prepared>(prepared(*captured_)));
+    std::lock_guard guard(lock_);
+    std::optional<base::Symbols::Numbers> numbers;
+    if (!sizes.empty()) {
+      numbers = symbols_->evaluate(sizes);
+      if (!numbers || !graph::fits(*captured_, *symbols_, *numbers)) return nullptr;
+      for (const Variant& v : variants_)
+        if (base::Symbols::hold(v.guards, *numbers)) {
+          auto bound = std::make_shared<const Prepared>(rebind(*v.prepared, *symbols_, *numbers));
+          if (base::knobs().verify >= 1) graph::verify(bound->graph);
+          return make(sizes, std::move(bound));
+        }
+    }
+    Variant v;
+    {
+      const Graph g = numbers ? graph::rebind(*captured_, *symbols_, *numbers) : *captured_;
+      base::OpenSymbols open(*symbols_, v.guards);
+      v.prepared = std::make_shared<const Prepared>(prepared(g));
+    }
+    if (variants_.size() >= kMaxVariants) variants_.erase(variants_.begin());
+    variants_.push_back(v);
+    return make(sizes, v.prepared);
+  }
+
+ private:
+  static constexpr std::size_t kMaxVariants = 8;
+  struct Variant {
+    base::Guards guards;
+    std::shared_ptr<const Prepared> prepared;
+  };
+  Prepared prepared(const Graph& g) const {
+    return with_replay(g, [&] { return prepare(g, options_); });
+  }
+  std::unique_ptr<CompiledGraph> make(std::span<const std::int64_t> sizes, std::shared_ptr<const Prepared> p) const {
+    return std::make_unique<Compiled>(captured_, std::vector<std::int64_t>(sizes.begin(), sizes.end()), std::move(p), constants_, options_,
+                                      symbols_, lock_);
+  }
+
+  const GraphOptions options_;
+  const std::shared_ptr<const Graph> captured_;
+  const Constants constants_;
+  const std::shared_ptr<base::Symbols> symbols_;
+  ForkMutex& lock_ = stripe_of(this);
+  std::vector<Variant> variants_;
+};
+
 }  // namespace
 
-std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs,
-                                             const GraphOptions& options) {
+std::unique_ptr<GraphTemplate> capture_graph(std::span<const Array> placeholders, std::span<const Array> outputs,
+                                             const GraphOptions& options, std::shared_ptr<base::Symbols> symbols) {
   Capture c(placeholders, options.simplify);
   c.graph.name = options.name;
   std::vector<Id> ids;
   for (const Array& a : outputs) ids.push_back(c.capture(a));
   c.graph.set_outputs(std::move(ids));
-  return std::make_unique<Compiled>(std::move(c), options);
+  return std::make_unique<Template>(std::move(c), options, std::move(symbols));
 }
 
 }  // namespace sinter::engine

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/symbols.h"
 #include "engine/kernel_store.h"
 #include "graph/graph.h"
 #include "sinter/array.h"
@@ -36,9 +37,19 @@ class CompiledGraph {
   virtual std::string explain() const = 0;                             // kernels; what was fused, and what not and why
 };
 
+/// What the outputs of a trace are. Sizes that change are expressions of `symbols`; null: none does.
+class GraphTemplate {
+ public:
+  virtual ~GraphTemplate() = default;
+  /// For the sizes of the trace (none given), or for others. Null where an array would be larger than memory can be.
+  virtual std::unique_ptr<CompiledGraph> instantiate(std::span<const std::int64_t> sizes) = 0;
+  /// Whether the sizes agree with guards. The symbols grow while graphs are instantiated: this waits for it.
+  virtual bool hold(const base::Guards& guards, std::span<const std::int64_t> sizes) const = 0;
+};
+
 /// Captures what `outputs` need of the current trace's values; `placeholders` become the graph's inputs, in order; other ready values
 /// become constants.
-std::unique_ptr<CompiledGraph> compile_graph(std::span<const Array> placeholders, std::span<const Array> outputs,
-                                             const GraphOptions& options);
+std::unique_ptr<GraphTemplate> capture_graph(std::span<const Array> placeholders, std::span<const Array> outputs,
+                                             const GraphOptions& options, std::shared_ptr<base::Symbols> symbols);
 
 }  // namespace sinter::engine

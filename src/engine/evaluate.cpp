@@ -248,6 +248,11 @@ class Evaluation {
   }
 
  private:
+  // Its elements are wanted now: what the trace makes of them holds for these sizes.
+  static void pin(const Value& v) {
+    for (const Dim& d : v.shape) static_cast<void>(static_cast<std::int64_t>(d));
+    for (const Dim& d : v.attrs) static_cast<void>(static_cast<std::int64_t>(d));
+  }
   static void finish(Value& v, State s) {
     v.state.store(s, std::memory_order_release);
     v.state.notify_all();
@@ -285,6 +290,7 @@ class Evaluation {
       Value& v = value_of(a, what_);
       if (v.state.load(std::memory_order_acquire) != State::lazy) return;
       if (v.symbolic) throw_no_data(a, what_);
+      if (v.sized) pin(v);
       State expected = State::lazy;
       stack.push_back({a});  // all that can fail, first
       if (!v.state.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire)) stack.pop_back();

@@ -1,4 +1,5 @@
 // Why a call found no entry, and the text of explain(). Layer: engine.
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
@@ -11,19 +12,22 @@ namespace {
 
 constexpr std::size_t kMostDifferences = 4;
 
-// `float32[32,784]` of each array, from the end of a key.
-std::vector<std::string> array_types(std::string_view key, std::size_t at) {
+// `float32[32,784]` of each array, from the end of a key; `changing` sizes by their symbols.
+std::vector<std::string> array_types(std::string_view key, std::size_t types_at, std::size_t sizes_at,
+                                     std::span<const std::size_t> changing = {}) {
+  const std::vector<std::int64_t> sizes = sizes_in(key.substr(sizes_at));
   std::vector<std::string> types;
-  while (at + 2 <= key.size()) {
+  std::size_t place = 0, symbol = 0;
+  for (std::size_t at = types_at; at < sizes_at; at += 2) {
     std::string s = name(static_cast<Dtype>(key[at]));
-    int rank = static_cast<unsigned char>(key[at + 1]);
-    at += 2;
+    const int rank = static_cast<unsigned char>(key[at + 1]);
     s += '[';
-    for (int i = 0; i < rank; ++i, at += 8) {
-      std::int64_t n;
-      std::memcpy(&n, key.data() + at, sizeof n);
+    for (int i = 0; i < rank; ++i, ++place) {
       if (i) s += ',';
-      s += std::to_string(n);
+      if (symbol < changing.size() && changing[symbol] == place)
+        s += str('s', symbol++);
+      else
+        s += std::to_string(sizes[place]);
     }
     types.push_back(s + ']');
   }
@@ -77,6 +81,22 @@ class Describe final : public detail::Paths {
   std::size_t at_ = 0;
 };
 
+// The paths of the arrays that are set.
+class NameArrays final : public detail::Paths {
+ public:
+  NameArrays(std::string root, std::vector<std::string>& names) : Paths(std::move(root)), names_(names) {}
+  void array(Array& a) override {
+    if (a.valid()) names_.push_back(now_);
+  }
+  void number(void*, std::size_t, Leaf) override {}
+  void text(std::string&) override {}
+  void shape(Shape&) override {}
+  std::size_t length(std::size_t n) override { return n; }
+
+ private:
+  std::vector<std::string>& names_;
+};
+
 std::string root_name(const Frame& f, std::size_t slot) {
   std::size_t parameters = f.slots.size() - f.captured.size();
   if (slot >= parameters) return str("captured ", slot - parameters);
@@ -107,7 +127,44 @@ const char* mode_name(char mode) {
 
 }  // namespace
 
-std::vector<Difference> differences(const Frame& f, const Entry& e) {
+std::vector<std::int64_t> sizes_in(std::string_view bytes) {
+  std::vector<std::int64_t> sizes(bytes.size() / sizeof(std::int64_t));
+  if (!sizes.empty()) std::memcpy(sizes.data(), bytes.data(), bytes.size());
+  return sizes;
+}
+
+bool Traced::same_arrays(std::span<const Array> inputs) const {
+  return std::all_of(same.begin(), same.end(), [&](const auto& s) { return inputs[s.first].get() == s.second.get(); });
+}
+
+std::vector<std::int64_t> Traced::sizes_of(std::string_view other_key) const {
+  const std::vector<std::int64_t> all = sizes_in(other_key.substr(sizes_at));
+  std::vector<std::int64_t> sizes;
+  for (std::size_t place : changing) sizes.push_back(all[place]);
+  return sizes;
+}
+
+bool Traced::serves(std::string_view other_key) const {
+  const std::vector<std::int64_t> mine = sizes_in(std::string_view(key).substr(sizes_at)), other = sizes_in(other_key.substr(sizes_at));
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    if (mine[i] != other[i] && !std::binary_search(changing.begin(), changing.end(), i)) return false;
+  const std::vector<std::int64_t> sizes = sizes_of(other_key);
+  if (graph) return graph->hold(guards, sizes);
+  const auto numbers = symbols->evaluate(sizes);
+  return numbers && base::Symbols::hold(guards, *numbers);
+}
+
+std::vector<std::string> names_of_inputs(const Frame& f) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < f.slots.size(); ++i) {
+    NameArrays name(root_name(f, i), names);
+    f.slots[i]->walk_user(name);
+  }
+  return names;
+}
+
+std::vector<Difference> differences(const Frame& f, const Entry& entry) {
+  const Traced& e = *entry.traced;
   std::vector<Difference> out;
   if (f.key[0] != e.key[0]) out.push_back({"compile mode", str(mode_name(e.key[0]), " -> ", mode_name(f.key[0]))});
   if (f.slots.size() != e.texts.size()) {
@@ -119,7 +176,7 @@ std::vector<Difference> differences(const Frame& f, const Entry& e) {
     out.push_back({"arguments", "other C++ types"});
     return out;
   }
-  std::vector<std::string> before = array_types(e.key, e.types_at), now = array_types(f.key, f.types_at);
+  std::vector<std::string> before = array_types(entry.key, e.types_at, e.sizes_at), now = array_types(f.key, f.types_at, f.sizes_at);
   std::size_t old_at = 0;
   for (std::size_t i = 0; i < f.slots.size(); ++i) {
     detail::Slot& s = *f.slots[i];
@@ -163,17 +220,22 @@ std::string explain_callee(const Callee& callee) {
   std::ostringstream out;
   print_callee(out, callee) << "\nlast miss: " << program.last_miss() << '\n';
   std::size_t number = 0;
-  for (const std::shared_ptr<Entry>& e : program.entries()) {
+  const Program::Contents contents = program.entries();
+  for (const std::shared_ptr<engine::Traced>& t : contents.traced) {
     out << "entry " << number++ << ": (";
     const char* separator = "";
-    for (const std::string& t : engine::array_types(e->key, e->types_at)) {
-      out << separator << t;
+    for (const std::string& type : engine::array_types(t->key, t->types_at, t->sizes_at, t->changing)) {
+      out << separator << type;
       separator = ", ";
     }
-    out << "), hits: " << e->hits << (e->draws ? ", draws random numbers" : "") << '\n';
-    std::istringstream lines(e->graph ? e->graph->explain() : "nothing is computed: every output is an input or a constant");
+    out << "), hits: " << t->hits << (t->draws ? ", draws random numbers" : "") << '\n';
+    const auto e = std::find_if(contents.entries.begin(), contents.entries.end(), [&](const auto& made) { return made->traced == t; });
+    const bool graph = e != contents.entries.end() && (*e)->graph;
+    std::istringstream lines(graph      ? (*e)->graph->explain()
+                             : t->graph ? "no entry for its sizes is left"
+                                        : "nothing is computed: every output is an input or a constant");
     for (std::string line; std::getline(lines, line);) out << "  " << line << '\n';
-    for (const std::string& note : e->notes) out << "  " << note << '\n';
+    for (const std::string& note : t->notes) out << "  " << note << '\n';
   }
   return out.str();
 }

@@ -27,7 +27,7 @@ Array row(const Array& keys, std::int64_t i) {
 
 Array seed_key(std::uint64_t seed) { return Array({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)}); }
 
-Array split_key(const Array& key, std::int64_t n) { return make(ops::Op::RandomBits, {key}, {4}, Dtype::uint32, Shape{n, 2}); }
+Array split_key(const Array& key, const Dim& n) { return make(ops::Op::RandomBits, {key}, {4}, Dtype::uint32, Shape{n, 2}); }
 
 Array& generator_state() {
   thread_local Array state = seed_key(fresh_seed());

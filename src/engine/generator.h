@@ -11,7 +11,7 @@ Array next_key();
 Array& generator_state();
 
 /// n new keys from one, shape (n, 2); the key of a seed. random.h checks and documents them.
-Array split_key(const Array& key, std::int64_t n);
+Array split_key(const Array& key, const Dim& n);
 Array seed_key(std::uint64_t seed);
 
 }  // namespace sinter::engine

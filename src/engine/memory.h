@@ -23,7 +23,7 @@ struct Memory {
   Array array(const Slot& s, const graph::Type& t, std::int64_t elements = 0) const {
     const bool input = s.is_input;
     const Value* v = input ? &value_of(inputs[s.number], "run") : nullptr;
-    const std::int64_t offset = s.offset / size_of(t.dtype) + (input ? v->layout.offset : 0) + elements;
+    const std::int64_t offset = s.offset / size_of(t.dtype) + (input ? v->layout.offset : Dim(0)) + elements;
     return make_ready(input ? v->buffer : buffers[s.number], {offset, graph::row_major(t.shape)}, t.dtype, t.shape);
   }
 };

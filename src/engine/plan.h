@@ -54,7 +54,7 @@ struct Region {
   struct Result {
     std::uint32_t index;
     Slot slot;
-    std::vector<std::int64_t> strides;  // row-major, but for blocks
+    graph::Strides strides;  // row-major, but for blocks
   };
   std::vector<Result> results;  // those that are used
 };

@@ -104,9 +104,9 @@ void Planner::place_block_result(Id id, std::size_t grid) {
       }
   const auto& outputs = g_.outputs();
   if (reader == graph::kKeep || std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return;
-  const std::vector<std::int64_t> wanted = graph::row_major(g_[reader].type.shape);
+  const graph::Strides wanted = graph::row_major(g_[reader].type.shape);
   Layout& layout = places_[id]->layout;
-  std::vector<std::int64_t> strides(wanted.size());
+  graph::Strides strides(wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) strides[static_cast<std::size_t>(g_[reader].attrs[i])] = wanted[i];
   if (std::equal(strides.begin() + static_cast<std::ptrdiff_t>(grid) + 1, strides.end(),
                  layout.strides.begin() + static_cast<std::ptrdiff_t>(grid) + 1))

@@ -161,7 +161,8 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
   }
 }
 
-std::optional<kernel::CallDesc::Matrix> Planner::matrix(const Shape& shape, const std::vector<std::int64_t>& s) const {
+std::optional<kernel::CallDesc::Matrix> Planner::matrix(const Shape& shape, const graph::Strides& strides) const {
+  const std::vector<std::int64_t> s(strides.begin(), strides.end());
   std::size_t r = shape.size() - 2, c = shape.size() - 1;
   std::int64_t rows = shape[r], columns = shape[c];
   kernel::CallDesc::Matrix m;

@@ -55,6 +55,13 @@ Prepared fused(graph::Graph g, const GraphOptions& options) {
 Prepared prepare(const graph::Graph& g) { return fused(decomposed(g), {}); }
 Prepared prepare(const graph::Graph& g, const GraphOptions& options) { return fused(optimised(g, options), options); }
 
+Prepared rebind(const Prepared& p, const base::Symbols& symbols, const base::Symbols::Numbers& numbers) {
+  Prepared out{graph::rebind(p.graph, symbols, numbers), graph::rebind(p.partition, symbols, numbers), {}};
+  for (const auto& [id, bodies] : p.bodies)
+    for (const auto& body : bodies) out.bodies[id].push_back(std::make_shared<const Prepared>(rebind(*body, symbols, numbers)));
+  return out;
+}
+
 std::string explain_groups(const Prepared& p) {
   std::string out;
   for (std::size_t i = 0; i < p.partition.groups.size(); ++i) {

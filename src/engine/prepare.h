@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/compiled_graph.h"
-#include "graph/group.h"
+#include "graph/rebind.h"
 
 namespace sinter::engine {
 
@@ -19,6 +19,9 @@ struct Prepared {
 Prepared prepare(const graph::Graph& g);
 /// Compiled: simplified and fused as the options say.
 Prepared prepare(const graph::Graph& g, const GraphOptions& options);
+
+/// The same for other sizes.
+Prepared rebind(const Prepared& p, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);
 
 /// Which nodes became which kernels.
 std::string explain_groups(const Prepared& p);

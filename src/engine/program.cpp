@@ -1,4 +1,5 @@
 // Programs: the cache of one identity, the registry of identities, and what a user can ask about them. Layer: engine.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -36,7 +37,9 @@ ForkMutex& stripe_of(const void* p) { return registry().stripes[std::hash<const 
 
 std::string count(std::int64_t n, const char* one, const char* many) { return str(n, ' ', n == 1 ? one : many); }
 
-constexpr int kWarnAfter = 8;  // retraces
+constexpr int kWarnAfter = 8;               // retraces
+constexpr std::size_t kMostTraces = 16;     // with changing sizes, for one prefix of a key
+constexpr std::size_t kMostForSizes = 256;  // entries of a program that were made of them
 
 }  // namespace
 
@@ -67,19 +70,73 @@ std::shared_ptr<Entry> Program::find(const std::string& key, std::uint64_t hash,
   auto [begin, end] = index_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     Entry& e = **it->second;
-    if (e.key != key || !e.guards_hold(inputs)) continue;
+    if (e.key != key || !e.traced->same_arrays(inputs)) continue;
     if (it->second != order_.begin()) order_.splice(order_.begin(), order_, it->second);
     if (count_hit) {
       ++hits_;
-      e.hits.fetch_add(1, std::memory_order_relaxed);
+      e.traced->hits.fetch_add(1, std::memory_order_relaxed);
     }
     return order_.front();
   }
   return nullptr;
 }
 
+std::vector<std::shared_ptr<engine::Traced>> Program::traced_of(std::string_view prefix) const {
+  std::lock_guard guard(lock_);
+  auto it = families_.find(std::string(prefix));
+  return it == families_.end() ? std::vector<std::shared_ptr<engine::Traced>>() : it->second.traced;
+}
+
+std::shared_ptr<Entry> Program::find_for_sizes(const engine::Frame& f, std::uint64_t hash, bool count_hit) {
+  for (const auto& traced : traced_of(std::string_view(f.key).substr(0, f.sizes_at))) {
+    if (!traced->same_arrays(f.inputs) || !traced->serves(f.key)) continue;
+    std::shared_ptr<Entry> entry = engine::instantiate(traced, f, hash, totals);
+    if (!entry) continue;
+    insert(entry);
+    if (!count_hit) return entry;
+    std::lock_guard guard(lock_);
+    ++hits_;
+    traced->hits.fetch_add(1, std::memory_order_relaxed);
+    return entry;
+  }
+  return nullptr;
+}
+
+std::vector<std::size_t> Program::changing_sizes(const engine::Frame& f) {
+  if (options.dynamic == Dynamic::never && !options.shapeless) return {};
+  const std::vector<std::int64_t> now = engine::sizes_in(std::string_view(f.key).substr(f.sizes_at));
+  std::vector<std::size_t> changing;
+  std::unordered_map<std::string, Family> dropped;  // destroyed after the lock is released
+  std::lock_guard guard(lock_);
+  if (static_cast<std::int64_t>(families_.size()) > std::max<std::int64_t>(options.max_entries, 1)) dropped.swap(families_);
+  Family& family = families_[f.key.substr(0, f.sizes_at)];
+  family.sizes.resize(now.size());
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    Size& s = family.sizes[i];
+    const bool known = s.count > 0 && (s.seen[0] == now[i] || (s.count == 2 && s.seen[1] == now[i]));
+    s.changes = !s.never && (s.changes || options.shapeless || (!known && s.count == 2));
+    if (s.changes)
+      changing.push_back(i);
+    else if (!known && s.count < 2)
+      s.seen[s.count++] = now[i];
+  }
+  return changing;
+}
+
+void Program::note_guards(const engine::Traced& traced) {
+  std::lock_guard guard(lock_);
+  Family& family = families_[traced.key.substr(0, traced.sizes_at)];
+  for (const auto& g : traced.guards)
+    if (auto input = traced.symbols->fixed_input(g)) {
+      Size& s = family.sizes[traced.changing[*input]];
+      s.never = s.fixed >= 0 && s.fixed != g.second.low;  // two traces fixed it: every one would
+      s.fixed = g.second.low;
+    }
+}
+
 void Program::insert(std::shared_ptr<Entry> entry) {
   std::vector<std::shared_ptr<Entry>> dropped;  // destroyed after the lock is released
+  std::vector<std::shared_ptr<engine::Traced>> dropped_traces;
   std::lock_guard guard(lock_);
   auto drop = [&](auto it) {
     auto [begin, end] = index_.equal_range((*it)->hash);
@@ -98,6 +155,20 @@ void Program::insert(std::shared_ptr<Entry> entry) {
       drop(it->second);
       break;
     }
+  if (entry->traced->symbols) {
+    auto& all = families_[entry->key.substr(0, entry->traced->sizes_at)].traced;
+    if (std::find(all.begin(), all.end(), entry->traced) == all.end()) all.insert(all.begin(), entry->traced);
+    if (all.size() > kMostTraces) {
+      dropped_traces.push_back(std::move(all.back()));
+      all.pop_back();
+    }
+    // Of the entries made of such traces the newest are kept: another is made soon.
+    std::size_t made = 0;
+    for (auto it = order_.begin(); it != order_.end();) {
+      const auto at = it++;
+      if ((*at)->traced->symbols && ++made >= kMostForSizes) drop(at);
+    }
+  }
   order_.push_front(std::move(entry));
   index_.emplace(order_.front()->hash, order_.begin());
   while (static_cast<std::int64_t>(order_.size()) > std::max<std::int64_t>(options.max_entries, 1)) drop(std::prev(order_.end()));
@@ -151,17 +222,29 @@ void Program::note_time(double ms) {
   trace_ms_ += ms;
 }
 
-std::vector<std::shared_ptr<Entry>> Program::take_entries() {
-  std::vector<std::shared_ptr<Entry>> taken;
+Program::Contents Program::take_entries() {
+  Contents taken;
   std::lock_guard guard(lock_);
-  taken.assign(std::make_move_iterator(order_.begin()), std::make_move_iterator(order_.end()));
+  taken.entries.assign(std::make_move_iterator(order_.begin()), std::make_move_iterator(order_.end()));
+  for (auto& [key, family] : families_)
+    taken.traced.insert(taken.traced.end(), std::make_move_iterator(family.traced.begin()), std::make_move_iterator(family.traced.end()));
   order_.clear();
   index_.clear();
+  families_.clear();
   return taken;
 }
-std::vector<std::shared_ptr<Entry>> Program::entries() const {
+Program::Contents Program::entries() const {
+  Contents c;
   std::lock_guard guard(lock_);
-  return {order_.begin(), order_.end()};
+  c.entries.assign(order_.begin(), order_.end());
+  std::unordered_set<const engine::Traced*> seen;
+  auto add = [&](const std::shared_ptr<engine::Traced>& t) {
+    if (seen.insert(t.get()).second) c.traced.push_back(t);
+  };
+  for (const auto& e : c.entries) add(e->traced);
+  for (const auto& [key, family] : families_)
+    for (const auto& t : family.traced) add(t);
+  return c;
 }
 std::string Program::last_miss() const {
   std::lock_guard guard(lock_);
@@ -170,7 +253,7 @@ std::string Program::last_miss() const {
 
 Stats Program::stats() const {
   Stats s;
-  std::vector<std::shared_ptr<Entry>> alive = entries();
+  const Contents alive = entries();
   {
     std::lock_guard guard(lock_);
     s.hits = hits_;
@@ -178,9 +261,9 @@ Stats Program::stats() const {
     s.trace_ms = trace_ms_;
   }
   s.calls = calls.load(std::memory_order_relaxed);
-  s.entries = static_cast<std::int64_t>(alive.size());
+  s.entries = static_cast<std::int64_t>(alive.traced.size());
   engine::KernelCost cost = totals->sum();
-  for (const auto& e : alive)
+  for (const auto& e : alive.entries)
     if (e->graph) cost += e->graph->cost();
   s.kernels = cost.generated;
   s.kernels_from_disk = cost.from_disk;
@@ -234,12 +317,11 @@ std::ostream& print_callee(std::ostream& out, const Callee& callee) {
 }  // namespace detail
 
 void clear_cache() {
-  std::vector<std::shared_ptr<engine::Entry>> dropped;
+  std::vector<detail::Program::Contents> dropped;
   {
     Registry& r = registry();
     std::lock_guard guard(r.lock);
-    for (detail::Program* p : r.all)
-      for (auto& e : p->take_entries()) dropped.push_back(std::move(e));
+    for (detail::Program* p : r.all) dropped.push_back(p->take_entries());
   }
   dropped.clear();
   engine::release_plans();

@@ -46,9 +46,10 @@ class Runner {
 
   void scan() {
     const graph::ScanParts p(r_.node);
+    const std::int64_t length = p.length;
     for (std::size_t i = 0; i < p.constants + p.carries; ++i) arguments_.push_back(operand(i));
-    for (std::int64_t done = 0; done < p.length; ++done) {
-      const std::int64_t at = p.reverse ? p.length - 1 - done : done;
+    for (std::int64_t done = 0; done < length; ++done) {
+      const std::int64_t at = p.reverse ? length - 1 - done : done;
       for (const Region::Result& result : r_.results)
         if (result.index >= p.carries + p.outputs) store(result, at, arguments_[p.constants + result.index - p.carries - p.outputs]);
       for (std::size_t i = p.constants + p.carries; i < r_.operands.size(); ++i) {

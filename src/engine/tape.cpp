@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/symbols.h"
 #include "engine/capture.h"
 #include "engine/trace.h"
 #include "engine/tracing.h"
@@ -163,7 +164,7 @@ std::vector<Array> Tape::elements(std::span<const Array> arrays, std::span<const
     if (axis < 0 || axis >= rank)
       throw ShapeError(
           str(s.what, ": there is no such axis to map over; got axis ", *axes[i], " of ", engine::describe(a), "; choose another in_axes"));
-    std::int64_t n = v.shape[static_cast<std::size_t>(axis)];
+    const Dim n = v.shape[static_cast<std::size_t>(axis)];
     if (s.open.batch >= 0 && s.open.batch != n)
       throw ShapeError(str(s.what, ": sizes of the mapped axes differ; got ", s.open.batch, " and ", n, "; map over axes of one size"));
     s.open.batch = n;
@@ -252,7 +253,7 @@ std::string saved_values(const Graph& g, Id end, std::span<const Id> gradients, 
   for (Id id = 0; id < end; ++id) {
     if (!read[id]) continue;
     const graph::Type& t = g[id].type;
-    bytes += t.shape.product() * size_of(t.dtype);
+    bytes += base::peek(t.shape.product()) * size_of(t.dtype);
     if (static_cast<std::size_t>(count++) < kMaxListed)
       list += str(list.empty() ? " " : ", ", ops::info(g[id].op).name, ' ', t.dtype, t.shape);
   }

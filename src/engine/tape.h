@@ -21,9 +21,9 @@ class OpenTape {
   void keep(Array evaluated) { evaluated_.push_back(std::move(evaluated)); }
 
   const std::uint64_t id;
-  const char* const what;   // the transform's name
-  bool has_data = true;     // of its variables
-  std::int64_t batch = -1;  // of vmap
+  const char* const what;  // the transform's name
+  bool has_data = true;    // of its variables
+  Dim batch = -1;          // of vmap
   const OpenTape* outer() const { return outer_; }
 
  private:

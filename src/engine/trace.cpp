@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/fork_mutex.h"
+#include "base/symbols.h"
 #include "engine/tape.h"
 #include "engine/tracing.h"
 #include "engine/value.h"
@@ -39,7 +40,7 @@ bool holds(const std::vector<Array>& sorted, const Array& a) { return std::binar
 
 std::string traced_by(const Value& v) { return name_at(static_cast<std::uint32_t>(v.trace >> kSerialBits)); }
 std::string maker(const Value& v) {
-  if (v.op == ops::Op::Input) return str("input ", v.attrs.empty() ? 0 : v.attrs[0]);
+  if (v.op == ops::Op::Input) return str("input ", v.attrs.empty() ? Dim(0) : v.attrs[0]);
   return std::string(ops::info(v.op).name);
 }
 
@@ -73,7 +74,7 @@ std::string describe(const Array& a) {
   s += '[';
   for (std::size_t i = 0; i < a.shape().size(); ++i) {
     if (i) s += ',';
-    s += std::to_string(static_cast<std::int64_t>(a.shape()[i]));
+    s += std::to_string(base::peek(a.shape()[i]));
   }
   return s + ']';
 }

@@ -1,6 +1,7 @@
 // A miss: runs the function on placeholders and makes an entry of what it recorded. Layer: engine.
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -15,10 +16,10 @@ namespace sinter::engine {
 namespace {
 
 // What the function sees; puts everything back in the end.
-class Traced {
+class StandIns {
  public:
-  explicit Traced(Frame& f) : frame_(f) {}
-  ~Traced() {
+  explicit StandIns(Frame& f) : frame_(f) {}
+  ~StandIns() {
     for (std::size_t i = 0; i < made_; ++i) {
       detail::Slot& s = *frame_.slots[i];
       if (s.in_place) restore(s);
@@ -26,8 +27,8 @@ class Traced {
       s.alias = nullptr;
     }
   }
-  Traced(const Traced&) = delete;
-  Traced& operator=(const Traced&) = delete;
+  StandIns(const StandIns&) = delete;
+  StandIns& operator=(const StandIns&) = delete;
 
   void make(std::span<const Array> placeholders) {
     std::vector<std::vector<Array*>> leaves(frame_.slots.size());
@@ -101,7 +102,7 @@ constexpr std::int64_t kFoldBytes = std::int64_t{1} << 20;  // results of work o
 
 class Gather {
  public:
-  explicit Gather(Entry& entry) : entry_(entry) {}
+  explicit Gather(Traced& entry) : entry_(entry) {}
   std::vector<Array> computed;
 
   Source source(const Array& a, const char* what) {
@@ -109,7 +110,7 @@ class Gather {
     check_operand(a, what);
     const Value& v = *a.get();
     if (v.symbolic && v.op == ops::Op::Input) return {Source::From::input, false, static_cast<std::size_t>(v.attrs[0])};
-    if (!v.symbolic && (v.state.load(std::memory_order_acquire) == detail::State::ready || a.nbytes() <= kFoldBytes)) {
+    if (!v.symbolic && !v.sized && (v.state.load(std::memory_order_acquire) == detail::State::ready || a.nbytes() <= kFoldBytes)) {
       entry_.constants.push_back(a);
       return {Source::From::constant, false, entry_.constants.size() - 1};
     }
@@ -119,11 +120,11 @@ class Gather {
   }
 
  private:
-  Entry& entry_;
+  Traced& entry_;
   std::unordered_map<const Value*, std::size_t> index_;
 };
 
-void mark_last_uses(Entry& e) {
+void mark_last_uses(Traced& e) {
   std::vector<Source*> last(e.computed, nullptr);
   auto see = [&](Source& s) {
     if (s.from == Source::From::computed) last[s.at] = &s;
@@ -135,8 +136,38 @@ void mark_last_uses(Entry& e) {
     if (s) s->last = true;
 }
 
+// What looks at a size that a tree holds.
+class Fix final : public Walker {
+ public:
+  void array(Array&) override {}
+  void number(void*, std::size_t, Leaf) override {}
+  void text(std::string&) override {}
+  void shape(Shape& s) override {
+    for (Dim& d : s) d = Dim(static_cast<std::int64_t>(d));
+  }
+  std::size_t length(std::size_t n) override { return n; }
+};
+
+// Gives the placeholders' sizes that change their symbols.
+void make_symbols(const Frame& f, Traced& e, std::vector<std::size_t> changing, std::span<Array> placeholders) {
+  if (changing.empty()) return;
+  e.symbols = std::make_shared<base::Symbols>();
+  e.changing = std::move(changing);
+  std::size_t place = 0, next = 0;
+  const std::vector<std::string> names = names_of_inputs(f);
+  for (std::size_t i = 0; i < f.inputs.size(); ++i) {
+    Shape& shape = placeholders[i].get()->shape;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis, ++place)
+      if (next < e.changing.size() && e.changing[next] == place) {
+        shape[axis] = e.symbols->input(shape[axis], str(names[i], ".shape(", axis, ")"));
+        e.notes.push_back(str('s', next, " is ", e.symbols->name(next)));
+        ++next;
+      }
+  }
+}
+
 // An input may be overwritten when its slot gives it up and no output shows it: its references are the slot's and the frame's.
-void find_owned(const Frame& f, Entry& e) {
+void find_owned(const Frame& f, Traced& e) {
   std::size_t n = f.inputs.size();
   e.owned.assign(n + (e.draws ? 1 : 0), 0);
   for (const detail::Slot* s : f.slots)
@@ -155,20 +186,19 @@ void find_owned(const Frame& f, Entry& e) {
 
 }  // namespace
 
-std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t hash, bool keep) {
+std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t hash, const Traced* like) {
   Program& program = *call.callee.program;
   auto start = std::chrono::steady_clock::now();
   std::string name = name_at(call.callee.name);
-  if (std::shared_ptr<Entry> newest = keep ? program.newest() : nullptr)
+  if (std::shared_ptr<Entry> newest = !like ? program.newest() : nullptr)
     program.note_trace(name, differences(f, *newest), false);
   else
     program.note_trace(name, {}, true);
 
-  auto entry = std::make_shared<Entry>();
+  auto entry = std::make_shared<Traced>();
   entry->key = f.key;
-  entry->hash = hash;
   entry->types_at = f.types_at;
-  entry->totals = program.totals;
+  entry->sizes_at = f.sizes_at;
   for (const detail::Slot* s : f.slots) entry->texts.emplace_back(s->text, s->text_end);
 
   auto is_state = std::make_unique<bool[]>(f.inputs.size());
@@ -179,13 +209,16 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
   std::vector<Array> placeholders;
   placeholders.reserve(f.inputs.size() + 1);
   for (std::size_t i = 0; i < f.inputs.size(); ++i) placeholders.push_back(placeholder(f.inputs[i], i, t.id));
+  make_symbols(f, *entry, like ? like->changing : program.changing_sizes(f), placeholders);
+  std::optional<base::OpenSymbols> open;
+  if (entry->symbols) open.emplace(*entry->symbols, entry->guards);
   placeholders.push_back(placeholder(generator, f.inputs.size(), t.id));
 
   Gather gather(*entry);
   TraceScope scope(t);
   {
-    Traced traced(f);
-    traced.make(placeholders);
+    StandIns stand_ins(f);
+    stand_ins.make(placeholders);
     TracedGenerator hold(placeholders.back(), generator);
     call.body();
 
@@ -196,9 +229,12 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
       entry->results.push_back(gather.source(*a, "return"));
       *a = Array();
     }
+    // Sizes among the results are those of this call.
+    Fix fix;
+    call.outcome.walk(fix);
     for (detail::Slot* s : f.slots) {
       if (!s->state) continue;
-      Entry::State& state = entry->state_slots.emplace_back();
+      Traced::State& state = entry->state_slots.emplace_back();
       std::vector<Array*> leaves;
       Read reader(state.structure, nullptr, &leaves);
       s->walk_traced(reader);
@@ -219,7 +255,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
   entry->computed = gather.computed.size();
   mark_last_uses(*entry);
   find_owned(f, *entry);
-  for (std::size_t i : t.same_as_input) entry->guards.emplace_back(i, f.inputs[i]);
+  for (std::size_t i : t.same_as_input) entry->same.emplace_back(i, f.inputs[i]);
 
   // Arrays from outside are computed once, not in each call.
   for (auto* arrays : {&t.admitted, &entry->constants})
@@ -228,18 +264,41 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
 
   CompileMode mode = static_cast<CompileMode>(f.key[0]);
   if (entry->computed > 0)
-    entry->graph = compile_graph(placeholders, gather.computed,
+    entry->graph = capture_graph(placeholders, gather.computed,
                                  {.name = name,
                                   .simplify = mode != CompileMode::no_simplify,
                                   .fuse = mode != CompileMode::no_fuse,
-                                  .fast_math = program.options.fast_math});
-  entry->notes = std::move(t.notes);
+                                  .fast_math = program.options.fast_math},
+                                 entry->symbols);
+  open.reset();
+  if (entry->symbols)
+    for (const std::string& g : entry->symbols->texts(entry->guards)) entry->notes.push_back("holds for " + g);
+  entry->notes.insert(entry->notes.end(), t.notes.begin(), t.notes.end());
   if (t.has_batch_rules) {
     program.has_batch_rules.store(true, std::memory_order_relaxed);
     if (innermost_tape()) t.keep = false;
   }
+  std::shared_ptr<Entry> made = instantiate(entry, f, hash, program.totals);
   program.note_time(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-  if (t.keep && keep) program.insert(entry);
+  if (t.keep && !like) {
+    if (entry->symbols) program.note_guards(*entry);
+    program.insert(made);
+  }
+  return made;
+}
+
+std::shared_ptr<Entry> instantiate(std::shared_ptr<Traced> traced, const Frame& f, std::uint64_t hash,
+                                   const std::shared_ptr<Totals>& totals) {
+  auto entry = std::make_shared<Entry>();
+  entry->key = f.key;
+  entry->hash = hash;
+  entry->totals = totals;
+  if (traced->graph) {
+    const bool own = std::string_view(traced->key) == f.key;
+    entry->graph = traced->graph->instantiate(own ? std::vector<std::int64_t>() : traced->sizes_of(f.key));
+    if (!entry->graph) return nullptr;
+  }
+  entry->traced = std::move(traced);
   return entry;
 }
 

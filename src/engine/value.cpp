@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/symbols.h"
 #include "engine/tape.h"
 #include "engine/trace.h"
 
@@ -61,10 +62,12 @@ Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shap
   v->trace = current_trace();
   if (const OpenTape* tape = innermost_tape()) v->scope = tape->id;
   const char* name = ops::info(op).name.data();
+  v->sized = base::changes(v->shape) || base::changes(v->attrs);
   for (const Array& a : inputs) {
     check_operand(a, name);
     const Value& in = *a.get();
     v->symbolic = v->symbolic || in.symbolic;
+    v->sized = v->sized || in.sized;
     v->tape = std::max(v->tape, in.tape);
     if (in.state.load(std::memory_order_relaxed) != State::ready) v->depth = std::max(v->depth, in.depth + 1);
   }
@@ -75,7 +78,7 @@ Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shap
     wanted[i] = true;
   }
   v->inputs = std::move(inputs);
-  if (v->depth > kMaxDepth && !v->symbolic && !ops::has_bodies(op)) evaluate({&result, 1}, name);
+  if (v->depth > kMaxDepth && !v->symbolic && !v->sized && !ops::has_bodies(op)) evaluate({&result, 1}, name);
   return result;
 }
 
@@ -92,9 +95,7 @@ Array make_ready(runtime::BufferRef buffer, Layout layout, Dtype dtype, Shape sh
   return result;
 }
 
-Array constant(Dtype dtype, std::uint64_t bits, Shape shape) {
-  return make(Op::Constant, {}, {static_cast<std::int64_t>(bits)}, dtype, std::move(shape));
-}
+Array constant(Dtype dtype, Dim bits, Shape shape) { return make(Op::Constant, {}, {bits}, dtype, std::move(shape)); }
 
 Array cast(const Array& x, Dtype dtype) {
   const Value& v = value_of(x, "astype");
@@ -104,7 +105,7 @@ Array cast(const Array& x, Dtype dtype) {
 
 Array broadcast(const Array& x, const Shape& shape) {
   const Value& v = value_of(x, "broadcast_to");
-  if (v.shape == shape) return x;
+  if (base::same(v.shape, shape)) return x;
   return make(Op::Broadcast, {x}, ops::Attrs(shape.begin(), shape.end()), v.dtype, shape);
 }
 

@@ -31,6 +31,7 @@ struct Value {
   ops::Op op{};
   Dtype dtype{};
   bool symbolic = false;    // depends on a placeholder: has no data
+  bool sized = false;       // its sizes, or those of what it is made of, may change between calls of the function that is traced
   std::uint32_t depth = 0;  // longest chain of lazy values below this one
   std::uint64_t trace = 0;  // id of the trace in which it was made; 0: none
   std::uint64_t tape = 0;   // id of the newest transform (tape.h) on whose variables it depends; 0: none
@@ -67,8 +68,8 @@ Array make(ops::Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype,
 /// A ready array over memory.
 Array make_ready(runtime::BufferRef buffer, Layout layout, Dtype dtype, Shape shape);
 /// A constant filled with one element, given by the bits of its stored form. 0-d unless a shape is given.
-Array constant(Dtype dtype, std::uint64_t bits, Shape shape = {});
-/// x, or its cast / broadcast when dtype or shape differ.
+Array constant(Dtype dtype, Dim bits, Shape shape = {});
+/// x, or its cast / broadcast unless dtype or shape are certainly the same.
 Array cast(const Array& x, Dtype dtype);
 Array broadcast(const Array& x, const Shape& shape);
 

@@ -194,7 +194,7 @@ Type element_of(const Type& t) {
   e.shape.erase(0);
   return e;
 }
-Type stacked(const Type& t, std::int64_t length) {
+Type stacked(const Type& t, const Dim& length) {
   Type s = t;
   s.shape.insert(0, length);
   return s;

@@ -50,7 +50,7 @@ struct ScanParts {
         length(n.attrs[2]),
         reverse(n.attrs[3] != 0) {}
   std::size_t constants, carries, sequences, outputs;
-  std::int64_t length;
+  Dim length;
   bool reverse;
 };
 
@@ -99,7 +99,7 @@ std::vector<Type> result_types(const Graph& g, const Node& n);
 Id result(Graph& g, Id node, std::size_t index);
 /// The type without, or with, a first axis.
 Type element_of(const Type& t);
-Type stacked(const Type& t, std::int64_t length);
+Type stacked(const Type& t, const Dim& length);
 
 /// Adds what the body computes from these nodes, one an input slot; returns its outputs.
 std::vector<Id> inline_body(Graph& g, const Graph& body, std::span<const Id> inputs);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/symbols.h"
+
 namespace sinter::graph {
 
 using ops::Op;
@@ -18,22 +20,20 @@ Id cast(Graph& g, Id x, Dtype t) {
   return g.add({Op::Cast, {x}, {static_cast<std::int64_t>(t)}, {t, g[x].type.shape}});
 }
 Id reshape(Graph& g, Id x, const Shape& shape) {
-  if (g[x].type.shape == shape) return x;
+  if (base::same(g[x].type.shape, shape)) return x;
   return g.add({Op::Reshape, {x}, ops::Attrs(shape.begin(), shape.end()), {g[x].type.dtype, shape}});
 }
 Id broadcast(Graph& g, Id x, const Shape& shape) {
-  if (g[x].type.shape == shape) return x;
+  if (base::same(g[x].type.shape, shape)) return x;
   return g.add({Op::Broadcast, {x}, ops::Attrs(shape.begin(), shape.end()), {g[x].type.dtype, shape}});
 }
-Id transpose(Graph& g, Id x, std::vector<std::int64_t> axes) {
+Id transpose(Graph& g, Id x, ops::Attrs axes) {
   Shape shape;
-  for (std::int64_t a : axes) shape.push_back(g[x].type.shape[static_cast<std::size_t>(a)]);
+  for (const Dim& a : axes) shape.push_back(g[x].type.shape[static_cast<std::size_t>(a)]);
   return g.add({Op::Transpose, {x}, std::move(axes), {g[x].type.dtype, shape}});
 }
-Id constant(Graph& g, Dtype t, std::uint64_t bits, Shape shape) {
-  return g.add({Op::Constant, {}, {static_cast<std::int64_t>(bits)}, {t, std::move(shape)}});
-}
-Id reduce(Graph& g, Op op, Id x, std::vector<std::int64_t> axes, Dtype result) {
+Id constant(Graph& g, Dtype t, Dim bits, Shape shape) { return g.add({Op::Constant, {}, {bits}, {t, std::move(shape)}}); }
+Id reduce(Graph& g, Op op, Id x, ops::Attrs axes, Dtype result) {
   Shape shape;
   const Shape& in = g[x].type.shape;
   for (std::size_t d = 0; d < in.size(); ++d)

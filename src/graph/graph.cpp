@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "base/symbols.h"
+
 namespace sinter::graph {
 namespace {
 
@@ -17,12 +19,17 @@ std::uint64_t hash(const Node& n) {
           n.attrs.size());
   for (const Body& b : n.bodies) h = mix(h, b->size());
   for (Id id : n.in) h = mix(h, id);
-  for (std::int64_t a : n.attrs) h = mix(h, static_cast<std::uint64_t>(a));
-  for (const Dim& d : n.type.shape) h = mix(h, static_cast<std::uint64_t>(static_cast<std::int64_t>(d)));
+  for (const Dim& a : n.attrs) h = mix(h, static_cast<std::uint64_t>(base::peek(a)));
+  for (const Dim& d : n.type.shape) h = mix(h, static_cast<std::uint64_t>(base::peek(d)));
   return h;
 }
 
 }  // namespace
+
+bool same(const Type& a, const Type& b) { return a.dtype == b.dtype && base::same(a.shape, b.shape); }
+bool operator==(const Node& a, const Node& b) {
+  return a.op == b.op && a.in == b.in && base::same(a.attrs, b.attrs) && same(a.type, b.type) && a.bodies == b.bodies;
+}
 
 Body::Body(Graph g) : graph_(std::make_shared<const Graph>(std::move(g))) {}
 bool operator==(const Body& a, const Body& b) { return a.graph_ == b.graph_ || *a.graph_ == *b.graph_; }

@@ -20,6 +20,10 @@
 #include "ops/op.h"
 #include "sinter/shape.h"
 
+namespace sinter::base {
+class Symbols;
+}
+
 namespace sinter::graph {
 
 using Id = std::uint32_t;  // dense: a side table over a graph is a std::vector indexed by Id
@@ -30,6 +34,8 @@ struct Type {
   Shape shape;
   friend bool operator==(const Type&, const Type&) = default;
 };
+/// Certainly equal (base::same): that of nodes too, for two sizes that are equal in one call may differ in the next.
+bool same(const Type& a, const Type& b);
 
 class Graph;
 
@@ -51,7 +57,7 @@ struct Node {
   ops::Attrs attrs;
   Type type;
   std::vector<Body> bodies = {};
-  friend bool operator==(const Node&, const Node&) = default;
+  friend bool operator==(const Node& a, const Node& b);
 };
 
 class Graph {
@@ -83,7 +89,8 @@ Graph rewrite_with_source(const Graph& source, FunctionRef<Id(Graph& target, con
 /// Times each node is used: as an operand (once per operand slot), and as an output.
 std::vector<int> count_uses(const Graph& g);
 
-std::string print(const Graph& g);   // stable text; parse(print(g)) == g
+/// Stable text; parse(print(g)) == g. With symbols: sizes that change are expressions, and the text does not parse.
+std::string print(const Graph& g, const base::Symbols* symbols = nullptr);
 Graph parse(std::string_view text);  // throws Error with line and column
 void verify(const Graph& g);         // throws InternalError that names the node and the rule it breaks
 

@@ -82,8 +82,9 @@ std::vector<Tensor> run_bodies(const Node& n, std::vector<Tensor> operands) {
                            p.length);
     results.push_back({t.dtype, t.shape, std::vector<std::byte>(count_of(t.shape) * static_cast<std::size_t>(size_of(t.dtype)))});
   }
-  for (std::int64_t step = 0; step < p.length; ++step) {
-    const std::int64_t at = p.reverse ? p.length - 1 - step : step;
+  const std::int64_t length = p.length;
+  for (std::int64_t step = 0; step < length; ++step) {
+    const std::int64_t at = p.reverse ? length - 1 - step : step;
     std::vector<Tensor> in(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(p.constants));
     in.insert(in.end(), results.begin(), results.begin() + static_cast<std::ptrdiff_t>(p.carries));
     for (std::size_t i = 0; i < p.sequences; ++i) {

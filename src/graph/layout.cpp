@@ -4,15 +4,15 @@
 
 namespace sinter::graph {
 
-std::vector<std::int64_t> row_major(const Shape& shape) {
-  std::vector<std::int64_t> strides(shape.size());
-  std::int64_t n = 1;
+Strides row_major(const Shape& shape) {
+  Strides strides(shape.size());
+  Dim n = 1;
   for (std::size_t i = shape.size(); i-- > 0; n *= shape[i]) strides[i] = n;
   return strides;
 }
 
-bool is_row_major(const Shape& shape, const std::vector<std::int64_t>& strides) {
-  std::int64_t n = 1;
+bool is_row_major(const Shape& shape, const Strides& strides) {
+  Dim n = 1;
   for (std::size_t i = shape.size(); i-- > 0; n *= shape[i]) {
     if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != n) return false;
@@ -20,7 +20,7 @@ bool is_row_major(const Shape& shape, const std::vector<std::int64_t>& strides) 
   return true;
 }
 
-std::int64_t distinct_elements(const Shape& shape, const std::vector<std::int64_t>& strides) {
+std::int64_t distinct_elements(const Shape& shape, const Strides& strides) {
   std::int64_t n = 1;
   for (std::size_t i = 0; i < shape.size(); ++i)
     if (strides[i] != 0 || shape[i] == 0) n *= shape[i];
@@ -37,7 +37,7 @@ std::optional<Layout> reshape_layout(const Shape& result, const Shape& operand, 
   std::size_t a = 0, b = 0;
   while (a < operand.size() || b < result.size()) {
     std::size_t a_end = a, b_end = b;
-    std::int64_t na = 1, nb = 1;
+    Dim na = 1, nb = 1;
     if (a_end < operand.size()) na *= operand[a_end++];
     if (b_end < result.size()) nb *= result[b_end++];
     while (na != nb) {
@@ -50,7 +50,7 @@ std::optional<Layout> reshape_layout(const Shape& result, const Shape& operand, 
     while (a_end < operand.size() && operand[a_end] == 1) ++a_end;
     while (b_end < result.size() && result[b_end] == 1) ++b_end;
     bool first = true;
-    std::int64_t inner = 0, covered = 0;  // stride of the innermost axis above size 1, and stride * size so far
+    Dim inner = 0, covered = 0;  // stride of the innermost axis above size 1, and stride * size so far
     for (std::size_t i = a_end; i-- > a;) {
       if (operand[i] == 1) continue;
       if (first)
@@ -60,7 +60,7 @@ std::optional<Layout> reshape_layout(const Shape& result, const Shape& operand, 
       covered = in.strides[i] * operand[i];
       first = false;
     }
-    std::int64_t stride = inner;
+    Dim stride = inner;
     for (std::size_t i = b_end; i-- > b; stride *= result[i]) out.strides[i] = stride;
     a = a_end, b = b_end;
   }
@@ -71,7 +71,7 @@ std::optional<Layout> reshape_layout(const Shape& result, const Shape& operand, 
 
 std::optional<Layout> view_layout(ops::Op op, const ops::Attrs& attrs, const Shape& result, const Shape& operand, const Layout& in) {
   std::size_t rank = result.size();
-  Layout out{in.offset, std::vector<std::int64_t>(rank, 0)};
+  Layout out{in.offset, Strides(rank, 0)};
   switch (op) {
     case ops::Op::Reshape: return reshape_layout(result, operand, in);
     case ops::Op::Transpose:
@@ -79,7 +79,7 @@ std::optional<Layout> view_layout(ops::Op op, const ops::Attrs& attrs, const Sha
       return out;
     case ops::Op::Broadcast: {
       std::size_t lead = rank - operand.size();
-      for (std::size_t i = lead; i < rank; ++i) out.strides[i] = operand[i - lead] == 1 ? 0 : in.strides[i - lead];
+      for (std::size_t i = lead; i < rank; ++i) out.strides[i] = operand[i - lead] == 1 ? Dim(0) : in.strides[i - lead];
       return out;
     }
     case ops::Op::Slice:

@@ -9,20 +9,22 @@
 
 namespace sinter::graph {
 
+using Strides = std::vector<Dim>;
+
 /// Element (i, j, ...) is at data[offset + i * strides[0] + j * strides[1] + ...]; all in elements.
 struct Layout {
-  std::int64_t offset = 0;
-  std::vector<std::int64_t> strides;  // one an axis
+  Dim offset = 0;
+  Strides strides;  // one an axis
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
 /// Row-major without gaps.
-std::vector<std::int64_t> row_major(const Shape& shape);
+Strides row_major(const Shape& shape);
 /// Whether the elements lie in row-major order without gaps, whatever the strides of axes of size 1.
-bool is_row_major(const Shape& shape, const std::vector<std::int64_t>& strides);
+bool is_row_major(const Shape& shape, const Strides& strides);
 
 /// Elements of memory that a walk over the shape touches, if no two axes of it touch the same.
-std::int64_t distinct_elements(const Shape& shape, const std::vector<std::int64_t>& strides);
+std::int64_t distinct_elements(const Shape& shape, const Strides& strides);
 
 /// The layout of a View operation's result over its operand's memory; none where the elements cannot be reached by strides (a reshape of
 /// an operand with gaps; as_strided of an operand that is not row-major): then the operand must be copied first.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/symbols.h"
 #include "graph/graph.h"
 #include "ops/infer.h"
 
@@ -12,48 +13,6 @@ namespace sinter::graph {
 namespace {
 
 using ops::Op;
-
-void append_id(std::string& out, Id id) {
-  out += '%';
-  text::append_integer(out, id);
-}
-
-void append_type(std::string& out, const Type& t) {
-  (out += name(t.dtype)) += '[';
-  for (std::size_t i = 0; i < t.shape.size(); ++i) {
-    if (i) out += ',';
-    text::append_integer(out, t.shape[i]);
-  }
-  out += ']';
-}
-
-void append_ids(std::string& out, std::span<const Id> ids) {
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    out += i ? ", " : " ";
-    append_id(out, ids[i]);
-  }
-}
-
-void append_attributes(std::string& out, const Node& n) {
-  if (ops::info(n.op).attributes.empty()) return;
-  char before = '{';
-  out += ' ';
-  ops::for_each_attribute(n.op, n.attrs, n.type.shape.size(), [&](const ops::Attribute& a) {
-    out += before;
-    (out += a.name) += '=';
-    for (std::size_t i = 0; i < a.values.size(); ++i) {
-      if (i) out += ',';
-      if (a.name == "dtype")
-        out += name(static_cast<Dtype>(a.values[i]));
-      else if (a.name == "bits")
-        text::append_literal(out, n.type.dtype, static_cast<std::uint64_t>(a.values[i]));
-      else
-        text::append_integer(out, a.values[i]);
-    }
-    before = ' ';
-  });
-  out += '}';
-}
 
 struct Parser {
   text::Lexer lex;
@@ -186,60 +145,121 @@ struct Parser {
   static constexpr std::uint32_t kLargestNumber = 1u << 24;
 };
 
-}  // namespace
+class Printer {
+ public:
+  Printer(std::string& out, const base::Symbols* symbols) : out_(out), symbols_(symbols) {}
 
-namespace {
-
-void append_graph(std::string& out, const Graph& g, std::size_t depth) {
-  const std::string margin(2 * depth, ' ');
-  out += "graph ";
-  text::append_title(out, g.name);
-  std::vector<Id> inputs;
-  for (Id id = 0; id < g.size(); ++id) {
-    if (g[id].op == Op::Input) inputs.push_back(id);
-  }
-  std::sort(inputs.begin(), inputs.end(), [&](Id a, Id b) { return g[a].attrs < g[b].attrs; });
-  out += '(';
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (i) out += ", ";
-    append_id(out, inputs[i]);
-    out += ": ";
-    append_type(out, g[inputs[i]].type);
-  }
-  out += ") {\n";
-  for (Id id = 0; id < g.size(); ++id) {
-    const Node& n = g[id];
-    if (n.op == Op::Input) continue;
-    out += margin;
-    out += "  ";
-    append_id(out, id);
-    (out += " = ") += ops::info(n.op).name;
-    append_ids(out, n.in);
-    append_attributes(out, n);
-    out += " : ";
-    append_type(out, n.type);
-    for (const Body& body : n.bodies) {
-      out += '\n';
-      out += margin;
-      out += "    ";
-      append_graph(out, *body, depth + 2);
+  void append_graph(const Graph& g, std::size_t depth) {
+    const std::string margin(2 * depth, ' ');
+    out_ += "graph ";
+    text::append_title(out_, g.name);
+    std::vector<Id> inputs;
+    for (Id id = 0; id < g.size(); ++id) {
+      if (g[id].op == Op::Input) inputs.push_back(id);
     }
-    out += '\n';
+    std::sort(inputs.begin(), inputs.end(), [&](Id a, Id b) { return g[a].attrs[0] < g[b].attrs[0]; });
+    out_ += '(';
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (i) out_ += ", ";
+      append_id(inputs[i]);
+      out_ += ": ";
+      append_type(g[inputs[i]].type);
+    }
+    out_ += ") {\n";
+    for (Id id = 0; id < g.size(); ++id) {
+      const Node& n = g[id];
+      if (n.op == Op::Input) continue;
+      out_ += margin;
+      out_ += "  ";
+      append_id(id);
+      (out_ += " = ") += ops::info(n.op).name;
+      append_ids(n.in);
+      append_attributes(n);
+      out_ += " : ";
+      append_type(n.type);
+      for (const Body& body : n.bodies) {
+        out_ += '\n';
+        out_ += margin;
+        out_ += "    ";
+        append_graph(*body, depth + 2);
+      }
+      out_ += '\n';
+    }
+    out_ += margin;
+    out_ += "  return";
+    append_ids(g.outputs());
+    out_ += '\n';
+    out_ += margin;
+    out_ += '}';
   }
-  out += margin;
-  out += "  return";
-  append_ids(out, g.outputs());
-  out += '\n';
-  out += margin;
-  out += '}';
-}
+
+ private:
+  void append_id(Id id) {
+    out_ += '%';
+    text::append_integer(out_, id);
+  }
+
+  void append_size(const Dim& d) {
+    if (symbols_)
+      out_ += symbols_->text(d);
+    else
+      text::append_integer(out_, base::peek(d));
+  }
+
+  void append_type(const Type& t) {
+    (out_ += name(t.dtype)) += '[';
+    for (std::size_t i = 0; i < t.shape.size(); ++i) {
+      if (i) out_ += ',';
+      append_size(t.shape[i]);
+    }
+    out_ += ']';
+  }
+
+  void append_ids(std::span<const Id> ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      out_ += i ? ", " : " ";
+      append_id(ids[i]);
+    }
+  }
+
+  void append_bits(Dtype t, const Dim& bits) {
+    if (symbols_ && symbols_->follows(bits))
+      out_ += symbols_->text(bits);
+    else
+      text::append_literal(out_, t, static_cast<std::uint64_t>(base::peek(bits)));
+  }
+
+  void append_attributes(const Node& n) {
+    if (ops::info(n.op).attributes.empty()) return;
+    char before = '{';
+    out_ += ' ';
+    ops::for_each_attribute(n.op, n.attrs, n.type.shape.size(), [&](const ops::Attribute& a) {
+      out_ += before;
+      (out_ += a.name) += '=';
+      for (std::size_t i = 0; i < a.values.size(); ++i) {
+        if (i) out_ += ',';
+        if (a.name == "dtype")
+          out_ += name(static_cast<Dtype>(base::peek(a.values[i])));
+        else if (a.name == "bits")
+          append_bits(n.type.dtype, a.values[i]);
+        else
+          append_size(a.values[i]);
+      }
+      before = ' ';
+    });
+    out_ += '}';
+  }
+
+  std::string& out_;
+  const base::Symbols* const symbols_;
+};
 
 }  // namespace
 
-std::string print(const Graph& g) {
+std::string print(const Graph& g, const base::Symbols* symbols) {
   std::string out;
   out.reserve(64 * (g.size() + 2));
-  append_graph(out, g, 0);
+  Printer(out, symbols).append_graph(g, 0);
   out += '\n';
   return out;
 }

@@ -27,12 +27,12 @@ Shape Convolution::shape(Role role) const {
 Attrs Convolution::attrs() const {
   Attrs list{groups};
   for (const ConvAxis& a : axes)
-    for (std::int64_t v : {a.input, a.kernel, a.stride, a.low, a.high, a.dilation}) list.push_back(v);
+    for (const Dim& v : {a.input, a.kernel, a.stride, a.low, a.high, a.dilation}) list.push_back(v);
   return list;
 }
 
 std::int64_t Convolution::work() const {
-  std::int64_t n = batch * out * (in / groups);
+  Dim n = batch * out * (in / groups);
   for (const ConvAxis& a : axes) n *= a.kernel * a.output();
   return n;
 }
@@ -46,7 +46,7 @@ std::array<Role, 2> operand_roles(Op op) {
   return {result == Role::kInput ? Role::kOutput : Role::kInput, result == Role::kWeight ? Role::kOutput : Role::kWeight};
 }
 
-Convolution convolution_of(Op op, std::span<const std::int64_t> attrs, std::span<const Shape> in) {
+Convolution convolution_of(Op op, Ints attrs, std::span<const Shape> in) {
   require(attrs.size() > kAxisAttrs && attrs.size() % kAxisAttrs == 1 && attrs[0] > 0, op, "groups, and six numbers for each axis");
   Convolution c;
   c.groups = attrs[0];
@@ -58,7 +58,7 @@ Convolution convolution_of(Op op, std::span<const std::int64_t> attrs, std::span
   const auto roles = operand_roles(op);
   for (std::size_t i = 0; i < 2; ++i) {
     require(in[i].size() == c.axes.size() + 2, op, "an operand has not the axes of the attributes");
-    const std::int64_t first = in[i][0], last = in[i].back();
+    const Dim first = in[i][0], last = in[i].back();
     (roles[i] == Role::kWeight ? c.out : c.batch) = first;
     if (roles[i] == Role::kInput) c.in = last;
     if (roles[i] == Role::kWeight) c.in = last * c.groups;

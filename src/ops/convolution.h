@@ -15,11 +15,11 @@ namespace sinter::ops {
 
 /// One spatial axis: the sizes of input and kernel, and how the kernel walks. What lies in the padding is zero.
 struct ConvAxis {
-  std::int64_t input = 1, kernel = 1, stride = 1, low = 0, high = 0, dilation = 1;
+  Dim input = 1, kernel = 1, stride = 1, low = 0, high = 0, dilation = 1;
   /// The number of places, or at most 0 where the kernel does not fit.
-  std::int64_t output() const {
-    const std::int64_t room = input + low + high - (kernel - 1) * dilation - 1;
-    return room < 0 ? 0 : room / stride + 1;
+  Dim output() const {
+    const Dim room = input + low + high - (kernel - 1) * dilation - 1;
+    return room < 0 ? Dim(0) : room / stride + 1;
   }
 };
 
@@ -27,7 +27,7 @@ struct Convolution {
   /// Layouts: input (batch, axes..., in), weight (out, axes..., in / groups), output (batch, axes..., out).
   enum Role : std::uint8_t { kInput, kWeight, kOutput };
 
-  std::int64_t batch = 0, in = 0, out = 0, groups = 1;
+  Dim batch = 0, in = 0, out = 0, groups = 1;
   std::vector<ConvAxis> axes;
 
   Shape shape(Role role) const;
@@ -44,6 +44,6 @@ Convolution::Role result_role(Op op);
 Op convolution_op(Convolution::Role result);
 std::array<Convolution::Role, 2> operand_roles(Op op);
 /// From the attributes and the shapes of the operands. InternalError where they do not fit each other.
-Convolution convolution_of(Op op, std::span<const std::int64_t> attrs, std::span<const Shape> in);
+Convolution convolution_of(Op op, Ints attrs, std::span<const Shape> in);
 
 }  // namespace sinter::ops

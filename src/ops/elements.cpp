@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/symbols.h"
+
 namespace sinter::ops {
 namespace {
 
@@ -61,6 +63,16 @@ void evaluate(Op op, Dtype compute, std::span<const std::span<const std::uint64_
 void convert_elements(Dtype from, Dtype to, std::span<const std::uint64_t> words, std::span<std::uint64_t> result) {
   if (result.empty()) return;
   by_chunks({&words, 1}, {&from, 1}, result, [&](std::span<const Wide> in) { return cast(in[0], to); });
+}
+
+Dim bits_of_size(const Dim& n, Dtype t) {
+  const auto bits = [](std::span<const std::int64_t> in) {
+    const auto word = static_cast<std::uint64_t>(in[0]);
+    std::uint64_t result = 0;
+    convert_elements(Dtype::int64, static_cast<Dtype>(in[1]), {&word, 1}, {&result, 1});
+    return static_cast<std::int64_t>(result);
+  };
+  return base::apply("bits", bits, {n, Dim(static_cast<std::int64_t>(t))}, base::kNoBound, 1);
 }
 
 }  // namespace sinter::ops

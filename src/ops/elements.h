@@ -23,6 +23,8 @@ Words words_of(Lanes& m, const Wide& w);
 
 /// `op` on elements of dtype `compute` (Where: operand 0 bool); an operand has one word, which stands for all, or result.size() words.
 void evaluate(Op op, Dtype compute, std::span<const std::span<const std::uint64_t>> operands, std::span<std::uint64_t> result);
+/// The bits of a size as an element; they follow it.
+Dim bits_of_size(const Dim& n, Dtype t);
 /// Conversion of each element.
 void convert_elements(Dtype from, Dtype to, std::span<const std::uint64_t> words, std::span<std::uint64_t> result);
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "base/symbols.h"
 #include "ops/convolution.h"
 
 namespace sinter::ops {
 namespace {
 
-using Ints = std::span<const std::int64_t>;
 using Shapes = std::span<const Shape>;
 
 // InternalError that names the operation: "internal: slice: ...".
@@ -232,7 +232,7 @@ std::optional<Dtype> infer_dtype(Op op, std::span<const Dtype> in, const Attrs& 
   }
   auto attribute_dtype = [&] {
     require(!attrs.empty() && attrs[0] >= 0 && attrs[0] < kDtypeCount, op, "there is no such dtype");
-    return static_cast<Dtype>(attrs[0]);
+    return static_cast<Dtype>(base::peek(attrs[0]));
   };
   auto same = [&](std::size_t from = 0) {
     for (std::size_t i = from; i < in.size(); ++i) require(in[i] == in[from], op, "operands of different dtypes");

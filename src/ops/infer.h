@@ -23,10 +23,10 @@ std::optional<Dtype> infer_dtype(Op op, std::span<const Dtype> operands, const A
 /// One attribute of a structured operation: a name of structured.def and its integers.
 struct Attribute {
   std::string_view name;
-  std::span<const std::int64_t> values;
+  Ints values;
 };
 /// Calls f for each attribute, in order; `axes` is the number of the result's axes. Returns false if the number of integers is wrong.
-bool for_each_attribute(Op op, std::span<const std::int64_t> attrs, std::size_t axes, FunctionRef<void(const Attribute&)> f);
+bool for_each_attribute(Op op, Ints attrs, std::size_t axes, FunctionRef<void(const Attribute&)> f);
 
 /// The first name of `names` (what is left of a line's column of attributes), which it takes away; count is 1, '*' or '+'.
 struct AttributeName {
@@ -36,9 +36,9 @@ struct AttributeName {
 AttributeName take_attribute_name(std::string_view& names);
 
 /// The axes that a Reduce folds (a view of its attributes), and whether it folds `axis`.
-inline std::span<const std::int64_t> reduced_axes(const Attrs& attrs) { return {attrs.data() + 1, attrs.size() - 1}; }
+inline Ints reduced_axes(const Attrs& attrs) { return {attrs.data() + 1, attrs.size() - 1}; }
 inline bool is_reduced(const Attrs& attrs, std::size_t axis) {
-  for (std::int64_t a : reduced_axes(attrs)) {
+  for (const Dim& a : reduced_axes(attrs)) {
     if (a == static_cast<std::int64_t>(axis)) return true;
   }
   return false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sinter/dtype.h"
+#include "sinter/shape.h"
 
 namespace sinter::ops {
 
@@ -70,6 +71,8 @@ ElementwiseType elementwise_type(Op op, std::span<const Dtype> operands);
 Dtype result_dtype(Op op, Dtype compute);
 
 /// Parameters of a structured operation that are not operands: the integers that its line names, in order. Compared by value.
-using Attrs = std::vector<std::int64_t>;
+/// Sizes among them may be symbolic.
+using Attrs = std::vector<Dim>;
+using Ints = std::span<const Dim>;
 
 }  // namespace sinter::ops

@@ -19,8 +19,8 @@ using Ints = std::vector<std::int64_t>;
 using Multiply = FunctionRef<Id(Id, Id)>;
 
 Id swapped(Graph& g, Id x) {
-  Ints axes(g[x].type.shape.size());
-  std::iota(axes.begin(), axes.end(), 0);
+  ops::Attrs axes;
+  for (std::size_t i = 0; i < g[x].type.shape.size(); ++i) axes.push_back(i);
   std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
   return graph::transpose(g, x, axes);
 }
@@ -121,7 +121,8 @@ Id weight_of(Graph& g, Id x, Id y, const Convolution& c, Multiply multiply) {
 // exchanged.
 Id input_of(Graph& g, Id y, Id w, const Convolution& c, Multiply multiply) {
   Shape apart{c.batch}, spaced{c.batch}, weight{c.groups, c.out / c.groups}, flipped = c.shape(Convolution::kWeight);
-  Ints behind{0}, low{0}, high{0}, start(flipped.size(), 0), step(flipped.size(), 1), axes{0, static_cast<std::int64_t>(c.axes.size()) + 2};
+  Ints behind{0}, low{0}, high{0}, start(flipped.size(), 0), step(flipped.size(), 1);
+  ops::Attrs axes{0, c.axes.size() + 2};
   Convolution back = c;
   std::swap(back.in, back.out);
   for (std::size_t i = 0; i < c.axes.size(); ++i) {

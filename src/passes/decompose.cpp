@@ -1,5 +1,6 @@
 #include "passes/decompose.h"
 
+#include "base/symbols.h"
 #include "graph/build.h"
 #include "ops/product.h"
 #include "passes/convolution.h"
@@ -14,14 +15,14 @@ using ops::Op;
 
 // The least index whose element equals the extreme; NaN is the extreme where there is one, and the first NaN counts.
 Id arg_extreme(Graph& g, Id x, const Node& n) {
-  std::vector<std::int64_t> axes(n.attrs.begin() + 1, n.attrs.end());
+  ops::Attrs axes(n.attrs.begin() + 1, n.attrs.end());
   Shape whole = g[x].type.shape;
   if (axes.size() > 1 || whole.empty()) {  // over everything: in row-major order
     x = graph::reshape(g, x, Shape{whole.product()});
     axes = {0};
   }
   const Shape shape = g[x].type.shape;
-  Dtype t = g[x].type.dtype, index = static_cast<Dtype>(n.attrs[0]);
+  Dtype t = g[x].type.dtype, index = static_cast<Dtype>(base::peek(n.attrs[0]));
   Id extreme = graph::reduce(g, n.op == Op::ArgMax ? Op::Max : Op::Min, x, axes, t);
   Shape kept = shape;
   kept[static_cast<std::size_t>(axes[0])] = 1;
@@ -39,7 +40,7 @@ Id product(Graph& g, Id a, Id b, const Node& n) {
   std::size_t rank = n.type.shape.size();
   Shape sa = g[a].type.shape, sb = g[b].type.shape, all = n.type.shape;
   Dim k = sa[rank - 1];
-  std::vector<std::int64_t> swap;
+  ops::Attrs swap;
   for (std::size_t i = 0; i < rank; ++i) swap.push_back(static_cast<std::int64_t>(i));
   std::swap(swap[rank - 2], swap[rank - 1]);
   b = graph::transpose(g, b, swap);

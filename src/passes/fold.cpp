@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/symbols.h"
 #include "graph/interpret.h"
 #include "ops/elements.h"
 #include "passes/pass.h"
@@ -30,11 +31,10 @@ bool is_foldable(Op op) {
 
 Id fold_node(Graph& g, const Node& n) {
   if (n.in.empty() || !is_foldable(n.op)) return graph::kKeep;
-  bool single = true, few = n.type.shape.product() <= kMaxElements;
+  bool single = true;
   for (Id in : n.in) {
-    if (g[in].op != Op::Constant) return graph::kKeep;
+    if (g[in].op != Op::Constant || base::changes(g[in].attrs)) return graph::kKeep;
     single = single && g[in].attrs.size() == 1;
-    few = few && g[in].type.shape.product() <= kMaxElements;
   }
   // One element everywhere stays one, whatever the shape.
   if (single && (ops::is_elementwise(n.op) || n.op == Op::Cast)) {
@@ -52,7 +52,10 @@ Id fold_node(Graph& g, const Node& n) {
     return g.add({Op::Constant, {}, {static_cast<std::int64_t>(result)}, n.type});
   }
   if (single && ops::info(n.op).kind == ops::OpKind::View) return g.add({Op::Constant, {}, g[n.in[0]].attrs, n.type});
-  if (!few || n.type.shape.product() == 0) return graph::kKeep;
+  const auto few = [](const Shape& s) { return s.product() <= kMaxElements; };
+  if (!few(n.type.shape) || n.type.shape.product() == 0) return graph::kKeep;
+  for (Id in : n.in)
+    if (!few(g[in].type.shape)) return graph::kKeep;
   Graph alone;
   Node copy = n;
   for (Id& in : copy.in) in = alone.add(g[in]);

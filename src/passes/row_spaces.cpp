@@ -44,7 +44,7 @@ void RowSpaces::add_space(const Node& reduction) {
   const Shape& shape = g_[reduction.in[0]].type.shape;
   if (find(shape) != kNone) return;
   Space s{shape, folded_axes(g_, reduction), {}};
-  std::int64_t rows = 1, length = 1;
+  Dim rows = 1, length = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 1) continue;
     if (has(s.axes, d)) {
@@ -83,11 +83,11 @@ bool RowSpaces::follows_rows(Id operand, int index) const {
   const Shape& shape = g_[operand].type.shape;
   const bool whole = shape == s.shape;
   if (layout.offset != 0 || (!whole && graph::without_units(shape) != s.rows)) return false;
-  std::int64_t stride = 1;
+  Dim stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
     if (shape[d] == 1) continue;
     const bool folded = whole && has(s.axes, d);
-    if (layout.strides[d] != (folded ? 0 : stride)) return false;
+    if (layout.strides[d] != (folded ? Dim(0) : stride)) return false;
     if (!folded) stride *= shape[d];
   }
   return true;

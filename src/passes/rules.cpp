@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/symbols.h"
 #include "graph/build.h"
 #include "ops/elements.h"
 
@@ -103,7 +104,7 @@ bool match_item(const Graph& g, Id id, const Pattern& p, int at, Bindings& bindi
       return bound == id && (item.wildcard != kCondition || n.type.dtype == Dtype::bool_);
     }
     case Pattern::Is::Literal: {
-      if (n.op != Op::Constant || n.attrs.size() != 1) return false;
+      if (n.op != Op::Constant || n.attrs.size() != 1 || base::changes(n.attrs)) return false;
       const auto bits = literal_bits(item.literal, n.type.dtype);
       return bits && *bits == static_cast<std::uint64_t>(n.attrs[0]);
     }

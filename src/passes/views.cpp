@@ -76,13 +76,13 @@ std::optional<View> compose(const View& first, const View& second) {
     case Op::Reshape:
     case Op::Broadcast: return v;
     case Op::Transpose:
-      for (std::int64_t& a : v.attrs) a = first.attrs[static_cast<std::size_t>(a)];
+      for (Dim& a : v.attrs) a = first.attrs[static_cast<std::size_t>(a)];
       return v;
     case Op::Slice:
       for (std::size_t i = 0; i < n; ++i) {
-        const std::int64_t start = first.attrs[i], step = first.attrs[2 * n + i];
-        v.attrs[i] = v.to[i] == 0 ? 0 : start + second.attrs[i] * step;
-        v.attrs[2 * n + i] = v.to[i] <= 1 ? 1 : step * second.attrs[2 * n + i];
+        const Dim start = first.attrs[i], step = first.attrs[2 * n + i];
+        v.attrs[i] = v.to[i] == 0 ? Dim(0) : start + second.attrs[i] * step;
+        v.attrs[2 * n + i] = v.to[i] <= 1 ? Dim(1) : step * second.attrs[2 * n + i];
       }
       return v;
     default: return {};

@@ -33,8 +33,8 @@ const Rule& rule_of(Op op) {
 }
 const BodyRule& body_rule_of(Op op) { return structured_rule<BodyRule>(op); }
 
-std::int64_t BatchCall::elements(std::size_t i) const {
-  std::int64_t n = 1;
+Dim BatchCall::elements(std::size_t i) const {
+  Dim n = 1;
   const Shape s = in(i).shape();
   for (std::size_t d = is_batched(i) ? 1 : 0; d < s.size(); ++d) n *= s[d];
   return n;
@@ -63,14 +63,14 @@ Sym BatchCall::make(std::initializer_list<Sym> list, ops::Attrs attrs, Shape sha
 
 Sym cast_back(const Sym& g, Dtype t) { return cast(is_complex(g.dtype()) && !is_complex(t) ? real(g) : g, t); }
 
-ops::Attrs next_axes(std::span<const std::int64_t> axes) {
+ops::Attrs next_axes(ops::Ints axes) {
   ops::Attrs next;
-  for (std::int64_t a : axes) next.push_back(a + 1);
+  for (const Dim& a : axes) next.push_back(a + 1);
   return next;
 }
 
-Sym positions(const Sym& indices, std::int64_t size) {
-  const std::int64_t last = std::max<std::int64_t>(size - 1, 0);
+Sym positions(const Sym& indices, const Dim& size) {
+  const Dim last = size == 0 ? Dim(0) : size - 1;
   // uint64 is cut before the cast, or it would turn negative.
   Sym i = indices.dtype() == Dtype::uint64 ? minimum(indices, last) : indices;
   i = cast(i, Dtype::int64);
@@ -83,12 +83,10 @@ Sym scatter_zeros(const Shape& shape, const Sym& positions, const Sym& updates, 
   return cast(scatter_add(literal(updates, wide, 0, shape), positions, cast(updates, wide), axis), t);
 }
 
-Sym spread_over(const Sym& x, const Shape& shape, std::span<const std::int64_t> axes) {
-  return broadcast(reshape(x, keep_axes(shape, axes)), shape);
-}
+Sym spread_over(const Sym& x, const Shape& shape, ops::Ints axes) { return broadcast(reshape(x, keep_axes(shape, axes)), shape); }
 
 Sym batch_reduce(const BatchCall& c) {
-  ops::Attrs attrs = next_axes(std::span(c.node.attrs).subspan(1));
+  ops::Attrs attrs = next_axes(ops::Ints(c.node.attrs).subspan(1));
   attrs.insert(attrs.begin(), c.node.attrs[0]);
   return c.make({c.in(0)}, std::move(attrs), c.shape());
 }

@@ -72,7 +72,7 @@ class Cotangents {
 struct BatchCall {
   Graph* graph;
   const Node& node;
-  std::int64_t size;  // of the batch axis
+  Dim size;  // of the batch axis
   std::vector<Sym> operands;
   std::vector<char> batched;
   const OfResults& of_results;  // by node of the source, for get
@@ -80,7 +80,7 @@ struct BatchCall {
   Sym in(std::size_t i) const { return operands[i]; }
   bool is_batched(std::size_t i) const { return batched[i] != 0; }
   /// The number of elements of one example of the operand.
-  std::int64_t elements(std::size_t i) const;
+  Dim elements(std::size_t i) const;
   /// The operand with the batch axis, whether it had it or is repeated along it.
   Sym spread(std::size_t i) const;
   /// With size-1 axes behind the batch axis, so that `rank` axes follow it.
@@ -138,13 +138,13 @@ inline Dtype wide_dtype(Dtype t) { return is_half(t) ? Dtype::float32 : t; }
 /// A cotangent brought back through a cast from `t`: a real operand of a complex result gets the real part.
 Sym cast_back(const Sym& g, Dtype t);
 /// 0, ..., as attributes: the attributes of a list, each axis one further.
-ops::Attrs next_axes(std::span<const std::int64_t> axes);
+ops::Attrs next_axes(ops::Ints axes);
 /// Int64 positions, on the axis, that Take and TakeAlong read for these indices: negative ones from the end, clamped.
-Sym positions(const Sym& indices, std::int64_t size);
+Sym positions(const Sym& indices, const Dim& size);
 /// Zeros of the shape with updates added at int64 positions along an axis; halves accumulate in float32.
 Sym scatter_zeros(const Shape& shape, const Sym& positions, const Sym& updates, std::size_t axis);
 /// A reduced value back over the axes of `shape`.
-Sym spread_over(const Sym& x, const Shape& shape, std::span<const std::int64_t> axes);
+Sym spread_over(const Sym& x, const Shape& shape, ops::Ints axes);
 /// The batch rule of every Reduce.
 Sym batch_reduce(const BatchCall& c);
 /// Derivatives of Max and Min: equal extremes share evenly.

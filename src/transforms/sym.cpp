@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
-#include "ops/elements.h"
+#include "base/symbols.h"
 
 namespace sinter::transforms {
 
@@ -34,13 +33,13 @@ Sym move_axis(const Sym& x, std::size_t from, std::size_t to) {
 
 Sym slice(const Sym& x, Axes start, Axes size, Axes step) {
   const Shape shape(size);
-  if (shape == x.shape() && std::all_of(step.begin(), step.end(), [](std::int64_t s) { return s == 1; })) return x;
+  if (base::same(shape, x.shape()) && std::all_of(step.begin(), step.end(), [](const Dim& s) { return s == 1; })) return x;
   ops::Attrs attrs = std::move(start);
   attrs.insert(attrs.end(), size.begin(), size.end());
   attrs.insert(attrs.end(), step.begin(), step.end());
   return {x.graph, x.graph->add({Op::Slice, {x.id}, std::move(attrs), {x.dtype(), shape}})};
 }
-Sym slice(const Sym& x, std::size_t axis, std::int64_t start, std::int64_t size) {
+Sym slice(const Sym& x, std::size_t axis, Dim start, Dim size) {
   const Shape shape = x.shape();
   Axes starts(shape.size(), 0), sizes(shape.begin(), shape.end()), steps(shape.size(), 1);
   starts[axis] = start;
@@ -50,7 +49,7 @@ Sym slice(const Sym& x, std::size_t axis, std::int64_t start, std::int64_t size)
 Sym pad(const Sym& x, double value, Axes low, Axes high) {
   Shape shape = x.shape();
   for (std::size_t i = 0; i < shape.size(); ++i) shape[i] += low[i] + high[i];
-  if (shape == x.shape()) return x;
+  if (base::same(shape, x.shape())) return x;
   const Sym v = literal(x, x.dtype(), value);
   ops::Attrs attrs = std::move(low);
   attrs.insert(attrs.end(), high.begin(), high.end());
@@ -96,11 +95,11 @@ Sym convolution(const ops::Convolution& c, ops::Convolution::Role result, const 
 
 Axes first_axes(std::size_t n) {
   Axes axes(n);
-  std::iota(axes.begin(), axes.end(), std::int64_t{0});
+  for (std::size_t i = 0; i < n; ++i) axes[i] = i;
   return axes;
 }
-Shape keep_axes(Shape shape, std::span<const std::int64_t> axes) {
-  for (std::int64_t a : axes) shape[static_cast<std::size_t>(a)] = 1;
+Shape keep_axes(Shape shape, ops::Ints axes) {
+  for (const Dim& a : axes) shape[static_cast<std::size_t>(a)] = 1;
   return shape;
 }
 Sym sum_to(const Sym& x, const Shape& shape) {
@@ -108,7 +107,8 @@ Sym sum_to(const Sym& x, const Shape& shape) {
   const std::size_t extra = from.size() - shape.size();
   Axes axes;
   for (std::size_t i = 0; i < from.size(); ++i)
-    if (i < extra || (shape[i - extra] == 1 && from[i] != 1)) axes.push_back(static_cast<std::int64_t>(i));
+    if (i < extra || (!base::same(shape[i - extra], from[i]) && shape[i - extra] == 1 && from[i] != 1))
+      axes.push_back(static_cast<std::int64_t>(i));
   return reshape(sum(x, std::move(axes)), shape);
 }
 

@@ -11,6 +11,7 @@
 #include "graph/build.h"
 #include "graph/graph.h"
 #include "ops/convolution.h"
+#include "ops/elements.h"
 
 namespace sinter::transforms {
 
@@ -18,7 +19,7 @@ using graph::Graph;
 using graph::Id;
 using graph::Node;
 using ops::Op;
-using Axes = std::vector<std::int64_t>;
+using Axes = ops::Attrs;
 
 struct Sym {
   Graph* graph = nullptr;
@@ -28,17 +29,21 @@ struct Sym {
   Dtype dtype() const { return (*graph)[id].type.dtype; }
   Shape shape() const { return (*graph)[id].type.shape; }
   std::size_t rank() const { return (*graph)[id].type.shape.size(); }
-  std::int64_t size(std::size_t axis) const { return (*graph)[id].type.shape[axis]; }
+  const Dim& size(std::size_t axis) const { return (*graph)[id].type.shape[axis]; }
 };
 inline constexpr Sym kZero{};
 
 template <class T>
-concept Number = std::is_arithmetic_v<T>;
+concept Number = std::is_arithmetic_v<T> || std::same_as<T, Dim>;
 template <class T>
 concept Term = std::same_as<T, Sym> || Number<T>;
 
 /// A 0-d literal, or one element everywhere, of a dtype, in x's graph. Integers wrap, floats round.
 Sym literal(const Sym& x, Dtype t, double v, Shape shape = {});
+template <std::same_as<Dim> D>
+Sym literal(const Sym& x, Dtype t, const D& v) {
+  return {x.graph, graph::constant(*x.graph, t, ops::bits_of_size(v, t))};
+}
 /// The literal i of complex64.
 Sym imaginary_unit(const Sym& x);
 
@@ -61,7 +66,10 @@ const Sym& first_sym(N, const R&... rest) {
 inline Sym term(const Sym&, const Sym& x) { return x; }
 template <Number N>
 Sym term(const Sym& like, N v) {
-  return literal(like, like.dtype(), static_cast<double>(v));
+  if constexpr (std::same_as<N, Dim>)
+    return literal(like, like.dtype(), v);
+  else
+    return literal(like, like.dtype(), static_cast<double>(v));
 }
 }  // namespace detail
 
@@ -123,7 +131,7 @@ Sym transpose(const Sym& x, Axes axes);
 Sym move_axis(const Sym& x, std::size_t from, std::size_t to);
 Sym slice(const Sym& x, Axes start, Axes size, Axes step);
 /// size elements from start along one axis.
-Sym slice(const Sym& x, std::size_t axis, std::int64_t start, std::int64_t size);
+Sym slice(const Sym& x, std::size_t axis, Dim start, Dim size);
 /// Adds low and high elements of a value at the ends of each axis.
 Sym pad(const Sym& x, double value, Axes low, Axes high);
 Sym concatenate(const std::vector<Sym>& parts, std::size_t axis);
@@ -144,7 +152,7 @@ Sym convolution(const ops::Convolution& c, ops::Convolution::Role result, const 
 /// 0, ..., n - 1.
 Axes first_axes(std::size_t n);
 /// The shape with 1 for each of the axes.
-Shape keep_axes(Shape shape, std::span<const std::int64_t> axes);
+Shape keep_axes(Shape shape, ops::Ints axes);
 /// The sum over the axes that broadcasting `shape` to x's would add or stretch; has that shape.
 Sym sum_to(const Sym& x, const Shape& shape);
 

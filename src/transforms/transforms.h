@@ -31,7 +31,7 @@ graph::Graph jvp(const graph::Graph& g, std::span<const std::int64_t> wrt);
 inline constexpr std::int64_t kNotBatched = -1;
 /// The graph on a batch of `size` examples at once. Input i has the batch axis at in_axes[i], or kNotBatched; output i gets it at
 /// out_axes[i]; kNotBatched where no example matters to it. A batched random key gives each example the bits that its key gives alone.
-graph::Graph vmap(const graph::Graph& g, std::int64_t size, std::span<const std::int64_t> in_axes, std::span<const std::int64_t> out_axes);
+graph::Graph vmap(const graph::Graph& g, const Dim& size, std::span<const std::int64_t> in_axes, std::span<const std::int64_t> out_axes);
 
 /// Whether each output depends on one of these input slots: when they are batched, which outputs of vmap need an axis.
 std::vector<bool> depends_on(const graph::Graph& g, std::span<const std::int64_t> slots);

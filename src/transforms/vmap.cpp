@@ -4,7 +4,7 @@
 
 namespace sinter::transforms {
 
-Graph vmap(const Graph& source, std::int64_t size, std::span<const std::int64_t> in_axes, std::span<const std::int64_t> out_axes) {
+Graph vmap(const Graph& source, const Dim& size, std::span<const std::int64_t> in_axes, std::span<const std::int64_t> out_axes) {
   check(out_axes.size() == source.outputs().size(), "vmap: one axis for each output");
   Graph g;
   g.name = source.name;

@@ -116,7 +116,7 @@ class Generator {
     std::int64_t rank = static_cast<std::int64_t>(s.size());
     switch (pick(5)) {
       case 0: {
-        std::vector<std::int64_t> axes;
+        ops::Attrs axes;
         for (std::int64_t i = 0; i < rank; ++i) axes.push_back(i);
         std::shuffle(axes.begin(), axes.end(), random_);
         return rank < 2 ? x : graph::transpose(g_, x, axes);
@@ -161,7 +161,7 @@ class Generator {
 
   Id reduce(Id x) {
     const Shape s = type(x).shape;
-    std::vector<std::int64_t> axes;
+    ops::Attrs axes;
     bool empty = false;
     for (std::size_t d = 0; d < s.size(); ++d)
       if (pick(2)) {
@@ -295,7 +295,7 @@ class Generator {
   Id product(Id x) {
     const Shape s = type(x).shape;
     if (s.size() < 2) return x;
-    std::vector<std::int64_t> axes;
+    ops::Attrs axes;
     for (std::size_t d = 0; d < s.size(); ++d) axes.push_back(static_cast<std::int64_t>(d));
     std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
     Id y = graph::transpose(g_, x, axes);
@@ -349,7 +349,7 @@ class Generator {
     const std::int64_t rows = t.shape[1], some = rows / 2;
     Node n{Op::Blocks, {x, x}, {1, 1}, {Dtype::bool_, Shape{0}}};
     for (const auto& [start, size] : {std::pair{some, rows - some}, {std::int64_t{0}, some}}) {
-      n.attrs.insert(n.attrs.end(), {start == 0, start, size, 0, rows, start, size, 0, rows});
+      n.attrs.insert(n.attrs.end(), {Dim(start == 0 ? 1 : 0), start, size, 0, rows, start, size, 0, rows});
       const graph::Type part = graph::window_type(t, 1, size), all = graph::window_type(t, 1, rows);
       n.bodies.push_back(part_like(std::vector{part, all}, std::vector{part, graph::Type{Dtype::float32, all.shape}}));
     }

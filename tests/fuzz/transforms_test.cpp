@@ -65,7 +65,7 @@ Graph in_float64(const Graph& g) {
       m.attrs.assign(to.begin(), to.end());
     }
     if (n.op == Op::Cast || ops::info(n.op).kind == ops::OpKind::Reduce)
-      m.attrs[0] = static_cast<std::int64_t>(wide(static_cast<Dtype>(n.attrs[0])));
+      m.attrs[0] = static_cast<std::int64_t>(wide(static_cast<Dtype>(std::int64_t{n.attrs[0]})));
     return out.add(std::move(m));
   });
 }

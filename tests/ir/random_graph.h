@@ -44,8 +44,8 @@ class RandomGraph {
       case 0: g_.add({ops::Op::Constant, {}, {static_cast<std::int64_t>(pick(3))}, {dtype(), pick(2) ? shape : Shape{}}}); break;
       case 1: cast(g_, x, dtype()); break;
       case 2: {
-        std::vector<std::int64_t> axes(shape.size());
-        for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
+        ops::Attrs axes;
+        for (std::size_t i = 0; i < shape.size(); ++i) axes.push_back(i);
         std::shuffle(axes.begin(), axes.end(), random_);
         transpose(g_, x, axes);
         break;

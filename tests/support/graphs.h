@@ -23,7 +23,7 @@ inline std::int64_t elements(const Shape& s) { return s.product(); }
 /// The tensor as an array whose elements lie in memory as asked.
 inline Array place(const Tensor& t, Memory m = Memory::plain) {
   std::size_t rank = t.shape.size(), size = static_cast<std::size_t>(size_of(t.dtype));
-  std::vector<std::int64_t> plain = graph::row_major(t.shape), strides = plain;
+  graph::Strides plain = graph::row_major(t.shape), strides = plain;
   std::int64_t n = elements(t.shape), step = m == Memory::gaps ? 3 : 1, offset = 0;
   if (m == Memory::reversed_axes) {
     std::int64_t s = 1;

@@ -38,15 +38,15 @@ Graph graph_of(Dtype t, const Shape& shape, std::int64_t axis, std::uint32_t see
   return g;
 }
 
-std::vector<std::int64_t> strides_of(const Shape& shape, int layout) {
-  std::vector<std::int64_t> s = graph::row_major(shape);
+graph::Strides strides_of(const Shape& shape, int layout) {
+  graph::Strides s = graph::row_major(shape);
   switch (layout) {
     case 1:
       for (std::size_t d = 0, at = 1; d < s.size(); ++d)
         s[d] = static_cast<std::int64_t>(at), at *= static_cast<std::size_t>(std::int64_t{shape[d]});
       break;  // the first axis innermost
     case 2:
-      for (std::int64_t& v : s) v *= -3;
+      for (Dim& v : s) v *= -3;
       break;                       // gaps, backwards
     case 3: s.front() = 0; break;  // broadcast
     case 4: s.back() = 0; break;

@@ -27,7 +27,8 @@ std::vector<Op> reductions() {
 }
 
 // All reductions of one dtype over these axes: of the operand, and of the operand added to itself with the result cast to float32.
-Graph graph_of(Dtype t, const Shape& shape, const Axes& axes) {
+Graph graph_of(Dtype t, const Shape& shape, const Axes& list) {
+  const ops::Attrs axes(list.begin(), list.end());
   Graph g;
   const graph::Id x = g.add({Op::Input, {}, {0}, {t, shape}});
   std::vector<graph::Id> outputs;
@@ -45,8 +46,8 @@ Graph graph_of(Dtype t, const Shape& shape, const Axes& axes) {
   return g;
 }
 
-std::vector<std::int64_t> strides_of(const Shape& shape, int layout) {
-  std::vector<std::int64_t> s = graph::row_major(shape);
+graph::Strides strides_of(const Shape& shape, int layout) {
+  graph::Strides s = graph::row_major(shape);
   const std::size_t n = s.size();
   switch (layout) {
     case 1:
@@ -55,10 +56,10 @@ std::vector<std::int64_t> strides_of(const Shape& shape, int layout) {
       for (std::size_t d = 0; d < n; ++d) s[d] = at, at *= shape[d];
       break;  // the first axis innermost
     case 2:
-      for (std::int64_t& v : s) v *= 3;
+      for (Dim& v : s) v *= 3;
       break;  // gaps
     case 3:
-      for (std::int64_t& v : s) v = -v;
+      for (Dim& v : s) v = -v;
       break;                  // backwards
     case 4: s[0] = 0; break;  // broadcast
     case 5: s[n - 1] = 0; break;

@@ -26,8 +26,8 @@ std::string check(Dtype t, const Shape& shape, std::int64_t axis, int layout, st
   const graph::Id order = g.add({Op::ArgSort, {x}, {axis}, {Dtype::uint32, shape}});
   const graph::Id of_computed = g.add({Op::ArgSort, {again}, {axis}, {Dtype::uint32, shape}});
   g.set_outputs({graph::elementwise(g, Op::Add, {order, of_computed}), g.add({Op::TakeAlong, {x, order}, {axis}, {t, shape}})});
-  std::vector<std::int64_t> strides = graph::row_major(shape);
-  for (std::int64_t& s : strides) s *= layout == 1 ? -2 : 1;
+  graph::Strides strides = graph::row_major(shape);
+  for (Dim& s : strides) s *= layout == 1 ? -2 : 1;
   if (layout == 2) std::reverse(strides.begin(), strides.end());
   const std::vector<Input> in{operand(t, shape, strides, seed, -3, 3, true)};
   const std::string d = disagreement(g, in, {.unfused = seed % 3 == 0});

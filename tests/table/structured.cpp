@@ -51,7 +51,7 @@ std::string with_dtype(std::string text, Dtype t) {
   return text;
 }
 
-std::vector<std::int64_t> strides_of(const Shape& shape, int layout) {
+graph::Strides strides_of(const Shape& shape, int layout) {
   switch (layout) {
     case 1: return {1, shape[0]};
     case 2: return {2 * shape[1], 2};

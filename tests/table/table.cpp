@@ -85,8 +85,7 @@ const char* name(Form f) {
   return kNames[static_cast<int>(f)];
 }
 
-Input operand(Dtype t, const Shape& shape, const std::vector<std::int64_t>& strides, std::uint32_t seed, double low, double high,
-              bool special) {
+Input operand(Dtype t, const Shape& shape, const graph::Strides& strides, std::uint32_t seed, double low, double high, bool special) {
   static constexpr double kSpecial[] = {0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e30, 1e-40, -3e9, 65519, 6e-8};
   const bool empty = shape.product() == 0;
   std::int64_t first = 0, last = 0;
@@ -118,7 +117,7 @@ Input operand(Dtype t, const Shape& shape, const std::vector<std::int64_t>& stri
   for (std::size_t i = 0; i < count; ++i) std::memcpy(data + i * size, &words[i], size);
   Tensor tensor{t, shape, {}};
   tensor.bytes.resize(static_cast<std::size_t>(elements(shape)) * size);
-  const std::vector<std::int64_t> plain = graph::row_major(shape);
+  const graph::Strides plain = graph::row_major(shape);
   for (std::int64_t i = 0; i < elements(shape); ++i) {
     std::int64_t at = -first, rest = i;
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -132,20 +131,18 @@ Input operand(Dtype t, const Shape& shape, const std::vector<std::int64_t>& stri
 
 Input operand(Form f, int length, int number, Dtype t, std::uint32_t seed, double low, double high) {
   Shape shape{length};
-  std::vector<std::int64_t> strides{1};
+  graph::Strides strides{1};
   switch (f) {
     case Form::contiguous: break;
     case Form::stepped: strides = {2 + number}; break;
     case Form::reversed: strides = {-1 - number}; break;
     case Form::transposed:
       shape = {3, length};
-      strides = number == 1 ? std::vector<std::int64_t>{length, 1} : std::vector<std::int64_t>{1, 3};
+      strides = number == 1 ? graph::Strides{length, 1} : graph::Strides{1, 3};
       break;
     case Form::broadcast:
       shape = {3, length};
-      strides = number == 0   ? std::vector<std::int64_t>{0, 1}
-                : number == 1 ? std::vector<std::int64_t>{1, 0}
-                              : std::vector<std::int64_t>{length, 1};
+      strides = number == 0 ? graph::Strides{0, 1} : number == 1 ? graph::Strides{1, 0} : graph::Strides{length, 1};
       break;
     case Form::scalar_operand:
       if (number > 0) shape = {}, strides = {};

@@ -40,8 +40,7 @@ struct Input {
 };
 /// Numbers in [low, high] and, with `special`, every eighth or so a zero of either sign, an infinity, NaN, a denormal or a number that
 /// overflows narrow dtypes; integers and bool take the numbers' conversion, every fourth integer any bits.
-Input operand(Dtype t, const Shape& shape, const std::vector<std::int64_t>& strides, std::uint32_t seed, double low, double high,
-              bool special);
+Input operand(Dtype t, const Shape& shape, const graph::Strides& strides, std::uint32_t seed, double low, double high, bool special);
 Input operand(Form f, int length, int number, Dtype t, std::uint32_t seed, double low = -3, double high = 3);
 
 /// Runs a graph as compiled, unfused, interpreted, and at other levels of code generation, and compares each with `regular` bit for bit

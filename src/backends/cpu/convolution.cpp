@@ -35,7 +35,7 @@ std::int64_t chunk_of(const kernel::ConvDesc& d) {
     const std::int64_t data = bytes_of(c, Convolution::kInput, d.dtype) + bytes_of(c, Convolution::kOutput, d.dtype);
     most = std::clamp(kSumsMemory * data / bytes_of(c, Convolution::kWeight, Dtype::float32), kSums, kMostSums);
   }
-  return std::min(c.batch, std::max(divide_up(c.batch, most), divide_up(kChunkWork, c.work() / c.batch)));
+  return std::min<std::int64_t>(c.batch, std::max(divide_up(c.batch, most), divide_up(kChunkWork, c.work() / c.batch)));
 }
 
 // Rows of the output, and the rows of the input that they see.
@@ -51,14 +51,14 @@ std::vector<Band> bands_of(const kernel::ConvDesc& d) {
   const Convolution& c = d.geometry;
   const ConvAxis& whole = c.axes[0];
   const std::vector<Band> one{{0, 0, whole}};
-  const std::int64_t rows = whole.output(), count = std::min({kMostBands / c.batch, rows / kBandRows, c.work() / c.batch / kBandWork});
+  const std::int64_t rows = whole.output(), count = std::min<std::int64_t>({kMostBands / c.batch, rows / kBandRows, c.work() / c.batch / kBandWork});
   if (d.result != Convolution::kOutput || count < 2) return one;
   std::vector<Band> bands;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t begin = rows * i / count, end = rows * (i + 1) / count;
     const std::int64_t first = begin * whole.stride - whole.low,
                        last = (end - 1) * whole.stride - whole.low + (whole.kernel - 1) * whole.dilation;
-    const std::int64_t from = std::max<std::int64_t>(first, 0), to = std::min(last + 1, whole.input);
+    const std::int64_t from = std::max<std::int64_t>(first, 0), to = std::min<std::int64_t>(last + 1, whole.input);
     if (from >= to) return one;  // a band of padding
     bands.push_back({begin, from, {to - from, whole.kernel, whole.stride, from - first, last + 1 - to, whole.dilation}});
   }

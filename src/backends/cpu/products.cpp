@@ -2,10 +2,14 @@
 
 #include <cblas.h>
 
+#include <array>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "backends/cpu/onednn.h"
 #include "backends/target.h"
+#include "base/fork_mutex.h"
 #include "runtime/pool.h"
 
 namespace sinter::backends {
@@ -87,7 +91,21 @@ class OneDnn final : public Product {
 
 bool has_product(Dtype t) { return t == Dtype::float32 || t == Dtype::float64 || (t == Dtype::bfloat16 && host_target().avx512); }
 
-std::shared_ptr<const Routine> make_product(const CallDesc& d) {
+namespace {
+
+// Products that some plan holds, by their description: a plan for new sizes shares those that it has in common with others.
+struct Products {
+  using Key = std::array<std::int64_t, 11>;
+  ForkMutex lock{LockRank::Leaf};
+  std::map<Key, std::weak_ptr<const Routine>> all;
+};
+Products& products() {
+  static Products* p = new Products;
+  return *p;
+}
+constexpr std::size_t kMostProducts = 4096;
+
+std::shared_ptr<const Routine> new_product(const CallDesc& d) {
   if (d.k == 0 || d.m * d.n * d.batch == 0) return std::make_shared<Zero>(static_cast<std::size_t>(d.batch * d.m * d.n * size_of(d.dtype)));
   if (d.dtype == Dtype::float64) return std::make_shared<Blas>(d);
   std::shared_ptr<const Routine> made;
@@ -105,6 +123,33 @@ std::shared_ptr<const Routine> make_product(const CallDesc& d) {
   else
     make();
   if (!made) throw InternalError(str("internal: matmul: oneDNN refuses float product ", d.m, "x", d.k, " by ", d.k, "x", d.n, ": ", error));
+  return made;
+}
+
+}  // namespace
+
+std::shared_ptr<const Routine> make_product(const CallDesc& d) {
+  const Products::Key key{static_cast<std::int64_t>(d.dtype),
+                          d.batch,
+                          d.m,
+                          d.n,
+                          d.k,
+                          d.x.transposed,
+                          d.x.leading,
+                          d.x.batch,
+                          d.y.transposed,
+                          d.y.leading,
+                          d.y.batch};
+  Products& p = products();
+  {
+    std::lock_guard guard(p.lock);
+    if (auto it = p.all.find(key); it != p.all.end())
+      if (auto held = it->second.lock()) return held;
+  }
+  std::shared_ptr<const Routine> made = new_product(d);
+  std::lock_guard guard(p.lock);
+  if (p.all.size() >= kMostProducts) std::erase_if(p.all, [](const auto& item) { return item.second.expired(); });
+  p.all[key] = made;
   return made;
 }
 

@@ -30,15 +30,15 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
           }
         } else if (!is_member(under(u))) {
           const bool one = operand.type.shape.empty();
-          add_leaf(u, one ? std::vector<std::int64_t>(group.space.size(), 0) : nest.spread(shape, layout_of(u).strides));
+          add_leaf(u, one ? graph::Strides(group.space.size(), 0) : nest.spread(shape, layout_of(u).strides));
         }
         continue;
       }
       // Operands at a computed place: their strides over the space, without the computed axis.
-      std::vector<std::int64_t> strides(rank, 0);
-      const std::vector<std::int64_t>& own = layout_of(u).strides;
+      graph::Strides strides(rank, 0);
+      const graph::Strides& own = layout_of(u).strides;
       if (n.op == Op::TakeAlong) {
-        for (std::size_t d = 0; d < rank; ++d) strides[d] = static_cast<std::int64_t>(d) == n.attrs[0] ? 0 : own[d];
+        for (std::size_t d = 0; d < rank; ++d) strides[d] = static_cast<std::int64_t>(d) == n.attrs[0] ? Dim(0) : own[d];
       } else if (n.op == Op::RandomBits) {
         std::copy(own.begin(), own.end() - 1, strides.begin());
       } else if (n.op == Op::Take) {
@@ -50,11 +50,11 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
       gathers_[id] = {add_buffer(u, false), nest.add(nest.spread(shape, strides))};
     }
     if (n.op == Op::Arange) {
-      std::vector<std::int64_t> strides(rank, 0);
+      graph::Strides strides(rank, 0);
       strides[static_cast<std::size_t>(n.attrs[0])] = 1;
       walks_[id] = nest.add(nest.spread(shape, strides));
     } else if (n.op == Op::RandomBits) {
-      std::vector<std::int64_t> strides = graph::row_major(shape);  // within the block of a key
+      graph::Strides strides = graph::row_major(shape);  // within the block of a key
       std::fill_n(strides.begin(), g[n.in[0]].type.shape.size() - 1, 0);
       walks_[id] = nest.add(nest.spread(shape, strides));
     }
@@ -69,8 +69,8 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
   for (Id id : group.members) {
     const Node& n = g[id];
     if (n.op != Op::Take) continue;
-    const std::vector<std::int64_t>& own = layout_of(n.in[1]).strides;
-    std::vector<std::int64_t> strides(n.type.shape.size(), 0);
+    const graph::Strides& own = layout_of(n.in[1]).strides;
+    graph::Strides strides(n.type.shape.size(), 0);
     std::copy(own.begin(), own.end(), strides.begin() + static_cast<std::ptrdiff_t>(n.attrs[0]));
     strides = nest.spread(n.type.shape, strides);
     if (!add_leaf(n.in[1], strides)) indices_[id] = {add_buffer(n.in[1], false), nest.add(strides)};
@@ -121,7 +121,7 @@ int Body::add_buffer(Id id, bool written) {
   buffers.push_back({id, graph::distinct_elements(g_[id].type.shape, layout_of_(id).strides), false});
   return static_cast<int>(b_.buffer(g_[id].type.dtype, written));
 }
-bool Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
+bool Body::add_leaf(Id id, graph::Strides strides) {
   if (auto it = leaves_.find(id); it != leaves_.end()) return nest_.walks(it->second.access, strides);
   int buffer = add_buffer(id, false);
   leaves_[id] = {buffer, nest_.add(std::move(strides))};
@@ -130,7 +130,7 @@ bool Body::add_leaf(Id id, std::vector<std::int64_t> strides) {
 std::size_t Body::add_result(Id id, int& buffer) {
   buffer = add_buffer(id, true);
   const Node& n = g_[id];
-  std::vector<std::int64_t> own = graph::row_major(n.type.shape), strides(group_.space.size(), 0);
+  graph::Strides own = graph::row_major(n.type.shape), strides(group_.space.size(), 0);
   for (std::size_t d = 0, k = 0; d < strides.size(); ++d)
     if (std::find(n.attrs.begin() + 1, n.attrs.end(), static_cast<std::int64_t>(d)) == n.attrs.end()) strides[d] = own[k++];
   return nest_.add(std::move(strides));

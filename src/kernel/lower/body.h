@@ -72,7 +72,7 @@ class Body {
   bool is_member(graph::Id id) const { return std::binary_search(group_.members.begin(), group_.members.end(), id); }
   const Store& store_of(graph::Id output) const;
   /// Whether the leaf, new or there before, is read by these strides.
-  bool add_leaf(graph::Id id, std::vector<std::int64_t> strides);
+  bool add_leaf(graph::Id id, graph::Strides strides);
   int add_buffer(graph::Id id, bool written);
   Ref load(graph::Id operand);
   Ref compute(graph::Id id);

@@ -70,7 +70,7 @@ Lowered lower_cumulative(const graph::Graph& g, Id id, LayoutOf layout_of) {
   std::erase(outer, lanes);
   std::int64_t rows = 1;
   for (const Axis* a : outer) rows *= a->extent;
-  const std::int64_t extent = lanes ? lanes->extent : 1, blocks = (extent + kColumns - 1) / kColumns, count = n.type.shape[axis];
+  const std::int64_t extent = lanes ? lanes->extent : Dim(1), blocks = (extent + kColumns - 1) / kColumns, count = n.type.shape[axis];
 
   const auto op = [&](Op o, Ref x, Ref y) { return b.compute(o, i64, x, y); };
   const Ref zero = b.index(0), tasks = nest.arg(b, rows * blocks), count_arg = nest.arg(b, count);

@@ -250,7 +250,7 @@ class Reduction {
     begin_arguments();
     const Axis& lanes = *kept_.back();
     std::vector<const Axis*> rows(kept_.begin(), kept_.end() - 1);
-    std::int64_t row_count = lanes.extent == 0 ? 0 : kept_count_ / lanes.extent, columns = ceil_div(lanes.extent, kColumns);
+    std::int64_t row_count = lanes.extent == 0 ? Dim(0) : kept_count_ / lanes.extent, columns = ceil_div(lanes.extent, kColumns);
     Ref extent = nest_.arg(b_, lanes.extent), size = nest_.arg(b_, kColumns), parts = nest_.arg(b_, columns);
     Ref tasks = nest_.arg(b_, row_count * columns * blocks_);
     Ref task = b_.loop(LoopKind::Parallel, b_.index(0), tasks);
@@ -316,7 +316,7 @@ class Reduction {
     std::optional<Panel> panel;
     std::int64_t band_height = kBand;
     if (const Axis* tiled = body_.tiled_axis({folded_[0]}, lanes)) {
-      const std::int64_t width = std::min(lanes.extent, kColumns);
+      const std::int64_t width = std::min<std::int64_t>(lanes.extent, kColumns);
       band_height = std::max<std::int64_t>(panel_height(width, body_.across_bytes(*tiled, lanes), kRowPanelBytes), kTile);
       panel.emplace(b_, nest_, body_, *tiled, lanes, band_height, width);
       own_bytes_ = panel->bytes();

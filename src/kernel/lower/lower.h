@@ -18,12 +18,12 @@ struct Binding {
 struct Lowered {
   Kernel kernel;
   std::vector<Binding> buffers;         // one a kernel buffer
-  std::vector<std::int64_t> integers;   // values of the Args for these shapes and layouts
+  graph::Strides integers;              // values of the Args for these shapes and layouts
   std::vector<graph::Id> scalars;       // the Constant node behind each Scalar
   std::vector<graph::Id> across;        // arrays that lanes go through in large steps: a row-major copy is read in less time than they
-  std::int64_t tasks = 0;               // iterations of the Parallel loop
+  Dim tasks = 0;                        // iterations of the Parallel loop
   double work = 0;                      // instructions in all, about
-  std::int64_t scratch_bytes = 0;       // of the scratch memory that this kernel writes for the next
+  Dim scratch_bytes = 0;                // of the scratch memory that this kernel writes for the next
   std::vector<std::int64_t> own_bytes;  // of each scratch buffer (kernel.h), which are the last buffers
 };
 

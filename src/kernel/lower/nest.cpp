@@ -7,7 +7,7 @@ using ops::Op;
 std::vector<Nest::Run> Nest::runs(const Access& a, const Axis& axis) const {
   std::vector<Run> list;
   for (std::size_t d : axis.dims) {
-    std::int64_t n = space_[d], stride = a.strides[d];
+    const Dim n = space_[d], stride = a.strides[d];
     if (!list.empty() && list.back().stride == stride * n)
       list.back() = {list.back().extent * n, stride};
     else
@@ -16,9 +16,9 @@ std::vector<Nest::Run> Nest::runs(const Access& a, const Axis& axis) const {
   return list;
 }
 
-std::vector<std::int64_t> Nest::spread(const Shape& shape, const std::vector<std::int64_t>& strides) const {
+graph::Strides Nest::spread(const Shape& shape, const graph::Strides& strides) const {
   if (shape == space_) return strides;
-  std::vector<std::int64_t> out(space_.size(), 0);
+  graph::Strides out(space_.size(), 0);
   std::size_t from = 0;
   for (std::size_t d = 0; d < space_.size(); ++d) {
     if (reduced_[d] || space_[d] == 1) continue;
@@ -30,7 +30,7 @@ std::vector<std::int64_t> Nest::spread(const Shape& shape, const std::vector<std
 }
 
 std::size_t Nest::add_walk(const std::vector<std::pair<const Axis*, std::int64_t>>& steps) {
-  std::vector<std::int64_t> strides(space_.size(), 0);
+  graph::Strides strides(space_.size(), 0);
   for (auto [axis, step] : steps)
     for (std::size_t i = axis->dims.size(); i-- > 0; step *= space_[axis->dims[i]]) strides[axis->dims[i]] = step;
   return add(std::move(strides));
@@ -55,7 +55,7 @@ void Nest::form_axes() {
   }
 }
 
-Ref Nest::arg(Builder& b, std::int64_t value) {
+Ref Nest::arg(Builder& b, const Dim& value) {
   integers.push_back(value);
   return b.arg();
 }
@@ -68,7 +68,7 @@ void Nest::open(Builder& b, const Axis& axis, Ref index, bool lanes, const std::
 }
 void Nest::open(Builder& b, const Axis& axis, Ref index, bool lanes, Access& a) {
   std::vector<Run> list = runs(a, axis);
-  auto step = [&](Ref i, std::int64_t stride) {
+  auto step = [&](Ref i, const Dim& stride) {
     if (stride == 0) return;
     Ref term = lanes && stride == 1 ? i : b.compute(Op::Multiply, Dtype::int64, i, arg(b, stride));
     a.base = a.base == kNone ? term : b.compute(Op::Add, Dtype::int64, a.base, term);
@@ -112,9 +112,9 @@ void Nest::return_to(const std::vector<Ref>& position) {
   for (std::size_t i = 0; i < accesses_.size(); ++i) accesses_[i].base = position[i];
 }
 
-std::int64_t Nest::stride(std::size_t access, const Axis& axis) const {
+Dim Nest::stride(std::size_t access, const Axis& axis) const {
   std::vector<Run> list = runs(accesses_[access], axis);
-  return list.size() == 1 && list[0].stride >= 0 ? list[0].stride : -1;
+  return list.size() == 1 && list[0].stride >= 0 ? list[0].stride : Dim(-1);
 }
 
 bool Nest::is_across(std::size_t access, const Axis& lanes) const {

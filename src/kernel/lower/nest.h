@@ -10,14 +10,14 @@ namespace sinter::kernel {
 
 /// A loop axis: one or several axes of the space, iterated as one, row-major.
 struct Axis {
-  std::int64_t extent = 1;
+  Dim extent = 1;
   bool reduced = false;
   std::vector<std::size_t> dims;  // of the space, without those of size 1
 };
 
 /// One way of walking through memory (or through a range, as arange does): a stride for each axis of the space.
 struct Access {
-  std::vector<std::int64_t> strides;
+  graph::Strides strides;
   Ref base = kNone;  // element index so far; kNone: 0
 };
 
@@ -28,9 +28,9 @@ class Nest {
   }
 
   /// Strides over the space from those over `shape`, which is the space or has its kept axes' sizes (axes of size 1 aside).
-  std::vector<std::int64_t> spread(const Shape& shape, const std::vector<std::int64_t>& strides) const;
+  graph::Strides spread(const Shape& shape, const graph::Strides& strides) const;
   /// Registers an access; returns its number.
-  std::size_t add(std::vector<std::int64_t> strides) {
+  std::size_t add(graph::Strides strides) {
     accesses_.push_back({std::move(strides)});
     return accesses_.size() - 1;
   }
@@ -44,8 +44,8 @@ class Nest {
   std::vector<Axis> axes;
 
   /// An integer argument of this value.
-  Ref arg(Builder& b, std::int64_t value);
-  std::vector<std::int64_t> integers;
+  Ref arg(Builder& b, const Dim& value);
+  graph::Strides integers;
 
   /// Adds the axis' part to every access, given the axis' index. In lanes, a stride of 1 is structure; elsewhere it is an argument.
   void open(Builder& b, const Axis& axis, Ref index, bool lanes);
@@ -59,17 +59,17 @@ class Nest {
   std::vector<Ref> position() const;
   void return_to(const std::vector<Ref>& position);
   /// The one stride with which the access walks the axis; -1 where it takes several, or has a negative one.
-  std::int64_t stride(std::size_t access, const Axis& axis) const;
+  Dim stride(std::size_t access, const Axis& axis) const;
   /// Whether lanes along the axis go through memory in large steps, beside a long axis along which memory runs on.
   bool is_across(std::size_t access, const Axis& lanes) const;
   /// No axis in the list moves the access.
   bool is_still(std::size_t access, const std::vector<const Axis*>& axes) const;
-  bool walks(std::size_t access, const std::vector<std::int64_t>& strides) const { return accesses_[access].strides == strides; }
+  bool walks(std::size_t access, const graph::Strides& strides) const { return accesses_[access].strides == strides; }
   bool same_walk(std::size_t a, std::size_t b) const { return accesses_[a].strides == accesses_[b].strides; }
 
  private:
   struct Run {  // neighbouring axes of the space that an access walks by one stride
-    std::int64_t extent, stride;
+    Dim extent, stride;
   };
   std::vector<Run> runs(const Access& a, const Axis& axis) const;
   void open(Builder& b, const Axis& axis, Ref index, bool lanes, Access& access);

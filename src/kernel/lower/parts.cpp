@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/symbols.h"
 #include "kernel/lower/roll.h"
 
 namespace sinter::kernel {
@@ -49,7 +50,7 @@ std::string name_of(const Graph& g, const Group& group) {
   return name;
 }
 
-Lowered finish(Builder& b, Nest& nest, Body& body, std::int64_t tasks, double work) {
+Lowered finish(Builder& b, Nest& nest, Body& body, const Dim& tasks, double work) {
   Lowered out;
   out.kernel = std::move(b.kernel);
   out.buffers = std::move(body.buffers);
@@ -82,7 +83,7 @@ Fold fold_of(Op op) {
   }
 }
 Dtype accumulator(const Node& n) {
-  Dtype t = static_cast<Dtype>(n.attrs[0]);
+  Dtype t = static_cast<Dtype>(base::peek(n.attrs[0]));
   return is_half(t) && n.op != Op::Max && n.op != Op::Min ? Dtype::float32 : t;
 }
 

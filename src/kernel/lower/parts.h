@@ -33,7 +33,7 @@ inline constexpr std::int64_t kPrefetchedRow = 65536;
 /// The operations' names, for people.
 std::string name_of(const graph::Graph& g, const graph::Group& group);
 
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline Dim ceil_div(const Dim& a, const Dim& b) { return (a + b - 1) / b; }
 inline Ref times(Builder& b, Ref x, Ref y) { return b.compute(ops::Op::Multiply, Dtype::int64, x, y); }
 inline Ref plus(Builder& b, Ref x, Ref y) { return b.compute(ops::Op::Add, Dtype::int64, x, y); }
 /// Splits a task number into (row, block) of `blocks` blocks a row.
@@ -41,7 +41,7 @@ std::pair<Ref, Ref> split(Builder& b, Ref task, Ref blocks);
 /// [begin, end) of a block of an axis.
 std::pair<Ref, Ref> block_range(Builder& b, Ref block, Ref size, Ref extent);
 
-Lowered finish(Builder& b, Nest& nest, Body& body, std::int64_t tasks, double work);
+Lowered finish(Builder& b, Nest& nest, Body& body, const Dim& tasks, double work);
 
 /// How a Reduce operation folds.
 struct Fold {

@@ -57,7 +57,7 @@ Lowered lower_scatter(const graph::Graph& g, Id id, LayoutOf layout_of) {
     return b.scalar(g[of].type.dtype);
   };
   const Ref index_scalar = literal_index ? scalar(indices) : kNone, update_scalar = literal_update ? scalar(updates) : kNone;
-  std::vector<std::int64_t> strides = layout_of(id).strides;
+  graph::Strides strides = layout_of(id).strides;
   const std::int64_t stride = strides[axis];
   strides[axis] = 0;
   const std::size_t to = nest.add(std::move(strides));

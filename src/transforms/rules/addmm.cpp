@@ -11,7 +11,7 @@ Sym AddMM::jvp(const Call& c, std::span<const Sym> t) { return sum_of(t[0], jvp_
 Sym AddMM::batch(const BatchCall& c) {
   const Sym a = c.in(1), b = c.in(2);
   if (c.node.type.shape.size() == 2 && !c.is_batched(2) && c.is_batched(1)) {  // one larger product
-    const std::int64_t rows = c.size * a.size(1);
+    const Dim rows = c.size * a.size(1);
     const Shape flat{rows, b.size(1)};
     return reshape(c.make({reshape(c.spread(0), flat), reshape(a, {rows, a.size(2)}), b}, {}, flat), c.shape());
   }

@@ -111,15 +111,15 @@ namespace rules {
 void AsStrided::vjp(const Call& c, const Sym& g, Cotangents& to) {
   const Shape shape = c.shape(), operand = c.in(0).shape();
   const std::size_t n = shape.size();
-  const std::int64_t count = shape.product();
+  const Dim count = shape.product();
   if (count == 0) return;
   if (const auto walks = windows_of(operand, c.node)) {
     const Dtype wide = wide_dtype(c.dtype());
     return to.add(0, cast(add_windows(cast(g, wide), *walks, operand), c.dtype()));
   }
-  Sym place = literal(g, Dtype::int64, static_cast<double>(c.node.attrs[2 * n]));
+  Sym place = literal(g, Dtype::int64, c.node.attrs[2 * n]);
   for (std::size_t d = 0; d < n; ++d) {
-    const std::int64_t stride = c.node.attrs[n + d];
+    const Dim stride = c.node.attrs[n + d];
     if (stride != 0 && shape[d] != 1) place = iota(g, Dtype::int64, shape, d) * stride + place;
   }
   place = reshape(broadcast(place, shape), {count});

@@ -20,7 +20,7 @@ class NewBlocks {
   }
   void result(WindowOf window, bool is_sum) {
     add(window);
-    attrs_[1] += is_sum;
+    if (is_sum) attrs_[1] += 1;
   }
   Sym finish(Graph& g, std::vector<Body> bodies) {
     for (std::size_t b = 0; b < windows_.size(); ++b) {

@@ -4,9 +4,9 @@
 namespace sinter::transforms::rules {
 
 void Concatenate::vjp(const Call& c, const Sym& g, Cotangents& to) {
-  std::int64_t start = 0;
+  Dim start = 0;
   for (std::size_t i = 0; i < c.node.in.size(); ++i) {
-    const std::int64_t size = c.in(i).size(c.axis());
+    const Dim size = c.in(i).size(c.axis());
     if (to.wanted(i)) to.add(i, slice(g, c.axis(), start, size));
     start += size;
   }

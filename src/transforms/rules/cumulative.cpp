@@ -3,11 +3,15 @@
 namespace sinter::transforms {
 
 Sym cumulate(Op op, const Sym& x, Line line, bool inclusive) {
-  return {x.graph, x.graph->add({op, {x.id}, {static_cast<std::int64_t>(line.axis), line.reverse, inclusive}, {x.dtype(), x.shape()}})};
+  return {x.graph,
+          x.graph->add(
+              {op, {x.id}, {static_cast<std::int64_t>(line.axis), Dim(int{line.reverse}), Dim(int{inclusive})}, {x.dtype(), x.shape()}})};
 }
 Sym recurrence(const Sym& a, const Sym& b, Line line) {
-  return {a.graph,
-          a.graph->add({Op::LinearRecurrence, {a.id, b.id}, {static_cast<std::int64_t>(line.axis), line.reverse}, {a.dtype(), a.shape()}})};
+  return {
+      a.graph,
+      a.graph->add(
+          {Op::LinearRecurrence, {a.id, b.id}, {static_cast<std::int64_t>(line.axis), Dim(int{line.reverse})}, {a.dtype(), a.shape()}})};
 }
 Sym before(const Sym& x, Line line, double first) {
   Axes low(x.rank(), 0), high(x.rank(), 0);
@@ -19,7 +23,7 @@ Sym inclusive_tangent(const Call& c, const Sym& t) { return is_inclusive(c) ? t 
 
 Sym batch_cumulative(const BatchCall& c) {
   ops::Attrs attrs = c.node.attrs;
-  ++attrs[0];
+  attrs[0] += 1;
   std::vector<Id> in;
   for (std::size_t i = 0; i < c.operands.size(); ++i) in.push_back(c.spread(i).id);
   return c.make(std::move(in), std::move(attrs), c.shape());
@@ -33,7 +37,7 @@ Sym records(const Call& c) {
   const Sym x = c.in(0), best = cumulate(c.node.op, x, line, false);
   const Sym nan = logical_and(x != x, best == best), beaten = c.node.op == Op::CumMax ? x > best : x < best;
   const Sym place = iota(x, Dtype::int64, x.shape(), line.axis);
-  const std::int64_t first = line.reverse ? x.size(line.axis) - 1 : 0;
+  const Dim first = line.reverse ? x.size(line.axis) - 1 : Dim(0);
   const Sym set = where(logical_or(beaten, nan), place, first);
   return cumulate(line.reverse ? Op::CumMin : Op::CumMax, set, line, true);
 }

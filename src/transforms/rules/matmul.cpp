@@ -37,11 +37,11 @@ Sym Matmul::jvp(const Call& c, std::span<const Sym> t) { return jvp_product(c, t
 Sym Matmul::batch(const BatchCall& c) {
   const Sym a = c.in(0), b = c.in(1);
   if (c.node.type.shape.size() == 2 && !c.is_batched(1)) {
-    const std::int64_t m = a.size(1), k = a.size(2);
+    const Dim m = a.size(1), k = a.size(2);
     return reshape(matmul(reshape(a, {c.size * m, k}), b), c.shape());
   }
   if (c.node.type.shape.size() == 2 && !c.is_batched(0)) {
-    const std::int64_t m = a.size(0), k = b.size(1), n = b.size(2);
+    const Dim m = a.size(0), k = b.size(1), n = b.size(2);
     const Sym wide = reshape(move_axis(b, 0, 1), {k, c.size * n});
     return move_axis(reshape(matmul(a, wide), {m, c.size, n}), 1, 0);
   }

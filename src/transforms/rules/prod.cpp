@@ -12,7 +12,7 @@ namespace {
 // that its parent does not hold, times its sibling.
 Sym exclusive(const Sym& x) {
   const std::size_t axis = x.rank() - 1;
-  const std::int64_t n = x.size(axis);
+  const Dim n = x.size(axis);
   std::int64_t full = 1;
   while (full < n) full *= 2;
   Axes low(x.rank(), 0), high(x.rank(), 0);
@@ -57,8 +57,8 @@ Sym others(const Call& c) {
   order.insert(order.end(), axes.begin(), axes.end());
   const Sym last = transpose(x, order);
   Shape flat = kept;
-  std::int64_t count = 1;
-  for (std::int64_t a : axes) count *= x.size(static_cast<std::size_t>(a));
+  Dim count = 1;
+  for (const Dim& a : axes) count *= x.size(static_cast<std::size_t>(a));
   flat.push_back(count);
   const Sym products = reshape(exclusive(reshape(last, flat)), last.shape());
   Axes inverse(order.size());

@@ -78,10 +78,10 @@ void Scan::vjp(const Call& c, std::span<const Sym> g, Cotangents& to) {
     const Sym sum{&back.g, in[p.constants + carries.size() + k]}, more{&back.g, results[carries.size() + k]};
     results[carries.size() + k] = (sum + cast(more, sum.dtype())).id;
   }
-  const Sym scan = add_bodies(
-      all, Op::Scan, std::move(operands),
-      {static_cast<std::int64_t>(p.constants), static_cast<std::int64_t>(carries.size() + constants.size()), p.length, !p.reverse},
-      {back.finish(std::move(results))});
+  const Sym scan = add_bodies(all, Op::Scan, std::move(operands),
+                              {static_cast<std::int64_t>(p.constants), static_cast<std::int64_t>(carries.size() + constants.size()),
+                               p.length, Dim(int{!p.reverse})},
+                              {back.finish(std::move(results))});
   for (std::size_t k = 0; k < carries.size(); ++k) to.add(p.constants + carries[k], result(scan, k));
   for (std::size_t k = 0; k < constants.size(); ++k)
     to.add(constants[k], cast(result(scan, carries.size() + k), type_of(constants[k]).dtype));
@@ -143,7 +143,7 @@ std::vector<Sym> Scan::jvp(const Call& c, std::span<const Sym> t) {
       results.push_back(tangents[k]);
     }
   const Sym scan = add_bodies(all, Op::Scan, std::move(operands),
-                              {static_cast<std::int64_t>(counts[0]), static_cast<std::int64_t>(counts[1]), p.length, p.reverse},
+                              {static_cast<std::int64_t>(counts[0]), static_cast<std::int64_t>(counts[1]), p.length, Dim(int{p.reverse})},
                               {b.finish(std::move(results))});
   std::vector<Sym> moving(2 * p.carries + p.outputs);
   const std::size_t stacks = counts[1] + p.outputs + outputs.size();  // where the carries at each step begin

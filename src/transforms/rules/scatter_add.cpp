@@ -6,7 +6,7 @@ namespace sinter::transforms::rules {
 void ScatterAdd::vjp(const Call& c, const Sym& g, Cotangents& to) {
   to.add(0, g);
   if (!to.wanted(2)) return;
-  const std::int64_t size = c.shape()[c.axis()];
+  const Dim size = c.shape()[c.axis()];
   const Sym indices = c.in(1);
   if (size == 0) return;
   // TakeAlong clamps, and an update that was clamped is not there.

@@ -14,7 +14,8 @@ void Slice::vjp(const Call& c, const Sym& g, Cotangents& to) {
   Axes start(n, 0), size(n), flip(n, 1), low(n), high(n), wide_low, wide_high, cut(n);
   Shape apart, joined;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::int64_t count = attrs[n + i], step = count == 1 ? 1 : attrs[2 * n + i], gap = std::abs(step);
+    const Dim count = attrs[n + i];
+    const std::int64_t step = count == 1 ? Dim(1) : attrs[2 * n + i], gap = std::abs(step);
     size[i] = count;
     if (step < 0) start[i] = count - 1, flip[i] = -1;
     low[i] = step < 0 ? attrs[i] + (count - 1) * step : attrs[i];
@@ -40,7 +41,7 @@ Sym Slice::batch(const BatchCall& c) {
   const std::size_t n = c.node.type.shape.size();
   ops::Attrs attrs = c.node.attrs;
   for (std::size_t part = 0; part < 3; ++part) {
-    const std::int64_t first[] = {0, c.size, 1};
+    const Dim first[] = {0, c.size, 1};
     attrs.insert(attrs.begin() + static_cast<std::ptrdiff_t>(part * (n + 1)), first[part]);
   }
   return c.make({c.in(0)}, std::move(attrs), c.shape());

@@ -17,7 +17,7 @@ Sym Solve::jvp(const Call& c, std::span<const Sym> t) {
 Sym Solve::batch(const BatchCall& c) {
   const Sym a = c.in(0), b = c.in(1);
   if (c.node.type.shape.size() == 2 && !c.is_batched(0)) {
-    const std::int64_t n = b.size(1), k = b.size(2);
+    const Dim n = b.size(1), k = b.size(2);
     const Sym wide = reshape(move_axis(b, 0, 1), {n, c.size * k});
     return move_axis(reshape(solve(a, wide), {n, c.size, k}), 1, 0);
   }

@@ -6,8 +6,8 @@ namespace sinter::transforms::rules {
 namespace {
 
 // (a, n, b): with the axes before, along and after the axis joined.
-Shape three(const Shape& x, std::size_t axis, std::int64_t n) {
-  std::int64_t before = 1, after = 1;
+Shape three(const Shape& x, std::size_t axis, const Dim& n) {
+  Dim before = 1, after = 1;
   for (std::size_t d = 0; d < x.size(); ++d)
     if (d != axis) (d < axis ? before : after) *= x[d];
   return {before, n, after};
@@ -18,7 +18,7 @@ Shape three(const Shape& x, std::size_t axis, std::int64_t n) {
 void Take::vjp(const Call& c, const Sym& g, Cotangents& to) {
   if (!to.wanted(0)) return;
   const Shape operand = c.in(0).shape();
-  const std::int64_t size = operand[c.axis()], count = c.in(1).shape().product();
+  const Dim size = operand[c.axis()], count = c.in(1).shape().product();
   const Shape updates = three(operand, c.axis(), count);
   const Sym at = broadcast(reshape(positions(c.in(1), size), {1, count, 1}), updates);
   const Sym sums = scatter_zeros(three(operand, c.axis(), size), at, reshape(g, updates), 1);
@@ -36,7 +36,7 @@ Sym Take::batch(const BatchCall& c) {
   // Each example has its own indices: the same for every place off the axis.
   const Shape operand = c.in(0).shape();
   Shape places(Axes(operand.size(), 1)), full = operand;
-  const std::int64_t count = c.elements(1);
+  const Dim count = c.elements(1);
   places[0] = c.size;
   places[axis + 1] = full[axis + 1] = count;
   const Sym at = broadcast(reshape(c.in(1), places), full);

@@ -1,0 +1,42 @@
+#include "graph/rebind.h"
+
+namespace sinter::graph {
+
+bool fits(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers) {
+  for (Id id = 0; id < g.size(); ++id) {
+    std::int64_t bytes = size_of(g[id].type.dtype);
+    bool all = true, empty = false;
+    for (const Dim& d : g[id].type.shape) {
+      const std::int64_t n = base::peek(symbols.at(numbers, d));
+      empty = empty || n == 0;
+      all = all && !__builtin_mul_overflow(bytes, n, &bytes);
+    }
+    if (!all && !empty) return false;
+    for (const Body& b : g[id].bodies)  // graphs in graphs are as deep as the user's code nests
+      if (!fits(*b, symbols, numbers)) return false;
+  }
+  return true;
+}
+
+Graph rebind(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers) {
+  Graph out;
+  out.name = g.name;
+  out.reserve(g.size());
+  for (Id id = 0; id < g.size(); ++id) {
+    Node n = g[id];
+    for (Dim& a : n.attrs) a = symbols.at(numbers, a);
+    for (Dim& d : n.type.shape) d = symbols.at(numbers, d);
+    for (Body& b : n.bodies) b = rebind(*b, symbols, numbers);
+    check(out.add(std::move(n)) == id, "rebind: two nodes became one");
+  }
+  out.set_outputs(g.outputs());
+  return out;
+}
+
+Partition rebind(const Partition& p, const base::Symbols& symbols, const base::Symbols::Numbers& numbers) {
+  Partition out = p;
+  for (Group& group : out.groups) group.space = symbols.at(numbers, group.space);
+  return out;
+}
+
+}  // namespace sinter::graph

@@ -1,0 +1,15 @@
+// Rebind: a graph for other sizes. Layer: graph.
+#pragma once
+#include "base/symbols.h"
+#include "graph/graph.h"
+#include "graph/group.h"
+
+namespace sinter::graph {
+
+/// Whether no array would have more than 2^63 bytes.
+bool fits(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);
+/// The graph with the numbers that its sizes have now: the same nodes under the same ids.
+Graph rebind(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);
+Partition rebind(const Partition& p, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);
+
+}  // namespace sinter::graph
