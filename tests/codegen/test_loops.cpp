@@ -72,8 +72,10 @@ TEST(Loops, ProductsOfFewRows) {
           kernel::FewRows f{t, 2, rows, n, k, {rows * k, k, 1}, {n * k, n, 1}, {rows * n, n, 1}};
           if (along) f.matrix = {n * k, 1, k};
           kernel::Lowered l = kernel::lower_few_rows(f, lanes);
-          Launch launch{
-              {few, along ? transposed : matrix, random_elements(t, static_cast<std::size_t>(2 * rows * n), 8)}, {l.integers.begin(), l.integers.end()}, {}, l.tasks};
+          Launch launch{{few, along ? transposed : matrix, random_elements(t, static_cast<std::size_t>(2 * rows * n), 8)},
+                        {l.integers.begin(), l.integers.end()},
+                        {},
+                        l.tasks};
           if (!along) launch.buffers.push_back(std::vector<std::uint8_t>(static_cast<std::size_t>(l.scratch_bytes)));
           check_kernel(l.kernel, launch, str(rows, " rows, ", lanes, " lanes, along ", along));
           const kernel::Block block = launch.block();

@@ -118,9 +118,11 @@ std::vector<Case> cases() {
        }},
       {"pools", "", [](auto n, auto m) { return Arrays{numbers({2, n + 3, m + 3, 2})}; },
        [](const Arrays& x) { return Arrays{max_pool2d(x[0], 2), avg_pool2d(x[0], 2, PerAxis<2>(1))}; }},
-      {"attention", "matmul",
+      {"attention", "matmul blocks",
        [](auto n, auto m) { return Arrays{numbers({2, 4, n, 8}), numbers({2, 2, n + m, 8}), numbers({2, 2, n + m, 8}, 1)}; },
-       [](const Arrays& x) { return Arrays{scaled_dot_product_attention(x[0], x[1], x[2], 0.3, "causal"), rope(x[0], 8)}; }},
+       [](const Arrays& x) { return Arrays{scaled_dot_product_attention(x[0], x[1], x[2], 0.3, "causal"), rope(x[0], 8)}; },
+       6},  // blocks follow the number of queries; up to 4 are no block
+      {"sort", "argsort", matrix, [](const Arrays& x) { return Arrays{sort(x[0], 0), argsort(sin(x[0] * 9), 1)}; }},
       {"losses", "", [](auto n, auto m) { return Arrays{numbers({n, m}), indices({n}, m)}; },
        [](const Arrays& x) {
          return Arrays{cross_entropy(x[0], x[1], Reduction::mean), mse_loss(x[0], x[0] * 2, Reduction::mean), one_hot(x[1], x[0].shape(1))};

@@ -51,7 +51,8 @@ std::vector<Band> bands_of(const kernel::ConvDesc& d) {
   const Convolution& c = d.geometry;
   const ConvAxis& whole = c.axes[0];
   const std::vector<Band> one{{0, 0, whole}};
-  const std::int64_t rows = whole.output(), count = std::min<std::int64_t>({kMostBands / c.batch, rows / kBandRows, c.work() / c.batch / kBandWork});
+  const std::int64_t rows = whole.output(),
+                     count = std::min<std::int64_t>({kMostBands / c.batch, rows / kBandRows, c.work() / c.batch / kBandWork});
   if (d.result != Convolution::kOutput || count < 2) return one;
   std::vector<Band> bands;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -18,9 +18,11 @@ class Lowering {
  public:
   Lowering(const FewRows& f, int lanes) : f_(f), lanes_(lanes), sum_(is_half(f.dtype) ? Dtype::float32 : f.dtype) {
     b_.kernel.name = "matmul";
+    auto batches = [&](std::int64_t step) { return step == 0 ? 1 : f.batch; };
+    const std::int64_t elements[] = {batches(f.few.batch) * f.rows * f.k, batches(f.matrix.batch) * f.k * f.n, f.batch * f.rows * f.n};
     for (graph::Id i = 0; i < 3; ++i) {
       b_.buffer(f.dtype, i == 2);
-      out_.buffers.push_back({i, false});
+      out_.buffers.push_back({i, elements[i], false});
     }
     identity_ = b_.constant(sum_, fold_of(Op::Sum).identity(sum_));
   }
@@ -68,7 +70,7 @@ class Lowering {
   // nearest cache: with a loop for each, or a carry, there is four times as much code.
   void runs(Ref task, Ref begin, Ref end, std::int64_t size) {
     const int scratch = b_.buffer(sum_, true);
-    out_.buffers.push_back({graph::kKeep, false});
+    out_.buffers.push_back({graph::kKeep, 0, false});
     out_.scratch_bytes = out_.tasks * size * lanes_ * size_of(sum_);
     const Ref k = arg(f_.k), rows = arg(f_.rows), few_row = arg(f_.few.row), few_k = arg(f_.few.k), matrix_k = arg(f_.matrix.k),
               result_row = arg(f_.out.row), size_arg = arg(size), lanes = b_.index(lanes_);
