@@ -105,8 +105,8 @@ struct Attention {
   double scale;
   Dtype dtype;
   bool masked, causal;
-  std::size_t grid;   // axes before those of queries and features
-  std::int64_t n, m;  // queries, keys
+  std::size_t grid;  // axes before those of queries and features
+  Dim n, m;          // queries, keys
 };
 
 // Queries, keys and values; then the mask and, where it is causal, the last key that each query sees and the number of each key.
@@ -140,14 +140,15 @@ Array attend_rows(const Attention& a, std::span<const Array> in) {
 
 // The definition where there are many queries: in regular calls, too.
 Array attend_by_blocks(const Attention& a, std::span<const Array> operands) {
-  std::int64_t rows = std::max(kBlockScores / a.m, kLeastRows);
-  if (a.causal) rows = std::min(rows, std::max((a.n + kCausalBlocks - 1) / kCausalBlocks, kLeastRows));
+  const std::int64_t n = a.n, m = a.m;  // blocks are made for these
+  std::int64_t rows = std::max(kBlockScores / m, kLeastRows);
+  if (a.causal) rows = std::min(rows, std::max((n + kCausalBlocks - 1) / kCausalBlocks, kLeastRows));
   std::vector<engine::Block> list;
   // The last first: it reads all keys.
-  for (std::int64_t end = a.n; end > 0;) {
+  for (std::int64_t end = n; end > 0;) {
     const std::int64_t start = (end - 1) / rows * rows, size = end - start;
     // Where a row sees no key at all, it weighs all of them.
-    const std::int64_t keys = a.causal && start + a.m - a.n >= 0 ? end + a.m - a.n : a.m;
+    const std::int64_t keys = a.causal && start + m - n >= 0 ? end + m - n : m;
     engine::Block b{{{start, size}, {0, keys}, {0, keys}}};
     if (a.masked) b.windows.push_back(operands[3].shape(-2) == 1 ? engine::Block::Window{0, 1} : engine::Block::Window{start, size});
     if (a.causal) b.windows.insert(b.windows.end(), {{start, size}, {0, keys}});
@@ -204,7 +205,7 @@ Array attend(const Array& queries, const Array& keys, const Array& values, doubl
     operands.push_back(with_grid(reshape(*mask, s), s[0], every ? Dim(1) : groups, every ? Dim(1) : heads / groups));
   }
   if (causal) {
-    for (const std::int64_t from : {a.m - a.n, std::int64_t{0}}) {
+    for (const Dim& from : {a.m - a.n, Dim(0)}) {
       const Array numbers = arange(from, a.m, 1, Dtype::int32);
       operands.push_back(shared ? reshape(numbers, {1, 1, 1, a.m - from}) : reshape(numbers, {1, 1, a.m - from}));
     }

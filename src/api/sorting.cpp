@@ -11,8 +11,10 @@ struct Line {
 Line line(const char* what, const Array& x, std::optional<int> axis) {
   const Shape& s = api::shape_of(x, what);
   api::require_order(what, x);
-  if (!axis) return {api::reshaped(x, {x.size()}), 0};
-  return {x, api::axis_of(what, *axis, s)};
+  const Line l = axis ? Line{x, api::axis_of(what, *axis, s)} : Line{api::reshaped(x, {x.size()}), 0};
+  if (const Dim n = l.x.shape(l.axis); n > std::int64_t{0xffffffff})
+    throw ShapeError(str(what, ": the axis is too long: positions are uint32; got ", n, " elements; sort parts"));
+  return l;
 }
 Array positions(const Line& l) {
   if (api::is_empty(l.x.shape())) return zeros(l.x.shape(), uint32);

@@ -106,10 +106,10 @@ class Runner {
   }
 
   void run_block(std::int64_t point, std::size_t block, char* scratch) const {
-    std::vector<char*> in, out;
-    for (std::size_t i = 0; i < p_.operands; ++i) in.push_back(operands_[i].at(grid_, point, p_.operand(block, i)));
+    Few<char*> in(p_.operands), out(p_.results);
+    for (std::size_t i = 0; i < p_.operands; ++i) in[i] = operands_[i].at(grid_, point, p_.operand(block, i));
     const auto place = [&](std::size_t i) { return results_[i].at(grid_, point, p_.result(block, i)); };
-    for (std::size_t i = 0; i < p_.results; ++i) out.push_back(is_besides(i, block) ? scratch + plan_bytes_ + besides_[i] : place(i));
+    for (std::size_t i = 0; i < p_.results; ++i) out[i] = is_besides(i, block) ? scratch + plan_bytes_ + besides_[i] : place(i);
     r_.bodies[p_.body(block)]->run_part(in, out, scratch, interpreted_);
     for (std::size_t i = 0; i < p_.results; ++i)
       if (results_[i].memory && is_besides(i, block))

@@ -229,7 +229,10 @@ void run(const detail::Call& call, Frame& f, const Entry& entry) {
   if (e.draws) f.inputs.push_back(generator_state());
   std::vector<Array> outputs;
   // A transform sees the operations that were traced; nothing is traced again.
-  if (entry.graph) outputs = innermost_tape() ? entry.graph->replay(f.inputs) : entry.graph->run(f.inputs, e.owned);
+  // Printing may fail: then nothing is overwritten before it.
+  const std::vector<int> none(e.prints.empty() ? 0 : e.owned.size(), 0);
+  if (entry.graph)
+    outputs = innermost_tape() ? entry.graph->replay(f.inputs) : entry.graph->run(f.inputs, e.prints.empty() ? e.owned : none);
   check(outputs.size() == e.computed, "a graph returned another number of outputs");
 
   std::string lines;

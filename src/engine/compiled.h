@@ -173,6 +173,7 @@ class Program {
   std::shared_ptr<Entry> newest() const;
   /// Notes that a trace begins, and why; after eight retraces says once, on stderr, what keeps changing.
   void note_trace(const std::string& name, const std::vector<engine::Difference>& why, bool first);
+  void count_trace();  // that no miss made necessary
   void note_time(double ms);
   struct Contents {
     std::vector<std::shared_ptr<Entry>> entries;

@@ -11,6 +11,7 @@ namespace sinter::engine {
 
 std::string printed(const Pieces& pieces, std::span<const Array> values) {
   std::ostringstream line;
+  line.exceptions(std::ios::badbit);  // running out of memory is no shorter line
   for (std::size_t i = 0; i < values.size(); ++i) line << pieces[i] << values[i];
   line << pieces.back() << '\n';
   return std::move(line).str();

@@ -1,6 +1,7 @@
 #include "engine/kernel_file.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/build.h"
@@ -34,6 +35,8 @@ std::optional<runtime::Image> file_image(std::span<const std::uint8_t> bytes) {
   std::memcpy(&header, bytes.data(), sizeof header);
   bytes = bytes.subspan(sizeof header);
   if (header.name_bytes > bytes.size() || header.entry >= bytes.size() - header.name_bytes) return std::nullopt;
+  constexpr std::uint64_t kPage = 4096;
+  if (!std::has_single_bit(header.alignment) || header.alignment > kPage) return std::nullopt;
   bytes = bytes.subspan(header.name_bytes);
   return runtime::Image{{bytes.begin(), bytes.end()}, header.entry, header.alignment};
 }

@@ -8,6 +8,24 @@
 
 namespace sinter::engine {
 
+/// An array for the length of a call: on the stack where it is short, so that a step takes no memory.
+template <class T>
+class Few {
+ public:
+  explicit Few(std::size_t size) : size_(size), heap_(size > kOnStack ? size : 0) {}
+  Few(const Few&) = delete;
+  Few& operator=(const Few&) = delete;
+  T* data() { return size_ > kOnStack ? heap_.data() : stack_; }
+  T& operator[](std::size_t i) { return data()[i]; }
+  operator std::span<const T>() { return {data(), size_}; }
+
+ private:
+  static constexpr std::size_t kOnStack = 128;
+  std::size_t size_;
+  T stack_[kOnStack];
+  std::vector<T> heap_;
+};
+
 struct Memory {
   std::span<const Array> inputs;
   std::vector<runtime::BufferRef> buffers;

@@ -16,6 +16,8 @@ namespace sinter::engine {
 Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math, bool alone) {
   Planner(*this, prepared, inputs, fast_math, alone).run();
   times_ = std::make_shared<Times>(steps_.size());
+  for (const Step& step : steps_)
+    if (const Launch* l = std::get_if<Launch>(&step)) longest_ = std::max(longest_, l->words.size());
 }
 
 std::uint64_t streams_of(const Launch& l, const Memory& memory) {
@@ -31,26 +33,12 @@ namespace {
 
 constexpr std::int64_t kRuns = 64;  // into which a launch that goes backward is cut
 
-// A block of a launch.
-class Words {
- public:
-  explicit Words(std::span<const std::uint64_t> from) : heap_(from.size() > kOnStack ? from.size() : 0) {
-    std::copy(from.begin(), from.end(), data());
-  }
-  std::uint64_t* data() { return heap_.empty() ? stack_ : heap_.data(); }
-
- private:
-  static constexpr std::size_t kOnStack = 128;
-  std::uint64_t stack_[kOnStack];
-  std::vector<std::uint64_t> heap_;
-};
-
-// `at`: the address of a slot. `scratch`: of all threads that run it.
+// `words`: place for its block. `at`: the address of a slot. `scratch`: of all threads that run it.
 template <class At>
-void run_launch(const Launch& l, std::span<const std::uint64_t> constants, bool interpreted, std::uint64_t streams, void* scratch, At at) {
+void run_launch(const Launch& l, std::span<const std::uint64_t> constants, bool interpreted, std::uint64_t streams, std::uint64_t* words,
+                void* scratch, At at) {
   if (l.tasks == 0) return;
-  Words filled(l.words);
-  std::uint64_t* words = filled.data();
+  std::copy(l.words.begin(), l.words.end(), words);
   for (std::size_t i = 0; i < l.buffers.size(); ++i) words[i] = reinterpret_cast<std::uint64_t>(at(l.buffers[i]));
   std::size_t first = l.words.size() - l.scalars.size();
   for (std::size_t i = 0; i < l.scalars.size(); ++i) words[first + i] = constants[l.scalars[i]];
@@ -129,6 +117,7 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
     if (!memory.buffers[i] && !buffers_[i].late)
       memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
   if (const std::int64_t bytes = scratch_bytes(false); bytes > 0) memory.scratch = runtime::allocate(static_cast<std::size_t>(bytes));
+  Few<std::uint64_t> words(longest_);
   std::vector<Array> results;
   results.reserve(outputs_.size());
   for (const Output& o : outputs_) {
@@ -152,7 +141,7 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
       const double start = timed ? now_ms() : 0;
-      run_launch(*l, constants, interpreted, l->large == 0 ? 0 : streams_of(*l, memory), scratch, at);
+      run_launch(*l, constants, interpreted, l->large == 0 ? 0 : streams_of(*l, memory), words.data(), scratch, at);
       if (timed) note_time(times_->least_ms[static_cast<std::size_t>(&step - steps_.data())], now_ms() - start);
     } else if (const Call* c = std::get_if<Call>(&step)) {
       run_call(*c, at);
@@ -178,7 +167,8 @@ std::int64_t Plan::part_bytes() const {
 }
 
 void Plan::run_part(std::span<char* const> inputs, std::span<char* const> outputs, char* scratch, bool interpreted) const {
-  std::vector<char*> buffers(buffers_.size());
+  Few<char*> buffers(buffers_.size());
+  Few<std::uint64_t> words(longest_);
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     const PlannedBuffer& b = buffers_[i];
     if (b.fixed) buffers[i] = static_cast<char*>(b.fixed.data());
@@ -187,10 +177,10 @@ void Plan::run_part(std::span<char* const> inputs, std::span<char* const> output
     scratch += aligned(b.bytes);
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) buffers[outputs_[i].slot.number] = outputs[i];
-  const auto at = [&](const Slot& s) { return (s.is_input ? inputs : std::span<char* const>(buffers))[s.number] + s.offset; };
+  const auto at = [&](const Slot& s) { return (s.is_input ? inputs[s.number] : buffers[s.number]) + s.offset; };
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
-      run_launch(*l, constants_, interpreted, 0, scratch, at);
+      run_launch(*l, constants_, interpreted, 0, words.data(), scratch, at);
     } else {
       run_call(std::get<Call>(step), at);
     }

@@ -115,6 +115,7 @@ class Plan {
     std::vector<std::atomic<double>> least_ms;  // by step; 0: not measured
   };
   std::shared_ptr<Times> times_;
+  std::size_t longest_ = 0;  // block of a launch, in words
 };
 
 }  // namespace sinter::engine

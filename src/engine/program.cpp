@@ -125,10 +125,11 @@ std::vector<std::size_t> Program::changing_sizes(const engine::Frame& f) {
 
 void Program::note_guards(const engine::Traced& traced) {
   std::lock_guard guard(lock_);
-  Family& family = families_[traced.key.substr(0, traced.sizes_at)];
+  const auto family = families_.find(traced.key.substr(0, traced.sizes_at));
+  if (family == families_.end()) return;  // cleared meanwhile
   for (const auto& g : traced.guards)
-    if (auto input = traced.symbols->fixed_input(g)) {
-      Size& s = family.sizes[traced.changing[*input]];
+    if (auto input = traced.symbols->fixed_input(g); input && traced.changing[*input] < family->second.sizes.size()) {
+      Size& s = family->second.sizes[traced.changing[*input]];
       s.never = s.fixed >= 0 && s.fixed != g.second.low;  // two traces fixed it: every one would
       s.fixed = g.second.low;
     }
@@ -179,6 +180,10 @@ std::shared_ptr<Entry> Program::newest() const {
   return order_.empty() ? nullptr : order_.front();
 }
 
+void Program::count_trace() {
+  std::lock_guard guard(lock_);
+  ++traces_;
+}
 void Program::note_trace(const std::string& name, const std::vector<engine::Difference>& why, bool first) {
   std::string miss = first ? "first call" : "a captured array is another one";
   for (std::size_t i = 0; i < why.size(); ++i) {

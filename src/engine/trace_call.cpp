@@ -180,8 +180,6 @@ void find_owned(const Frame& f, Traced& e) {
   for (const Source& s : e.results) shown(s);
   for (const Source& s : e.states) shown(s);
   if (e.draws) shown(e.generator);
-  for (const auto& print : e.prints)
-    for (const Source& s : print.second) shown(s);
 }
 
 }  // namespace
@@ -190,7 +188,9 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
   Program& program = *call.callee.program;
   auto start = std::chrono::steady_clock::now();
   std::string name = name_at(call.callee.name);
-  if (std::shared_ptr<Entry> newest = !like ? program.newest() : nullptr)
+  if (like)
+    program.count_trace();
+  else if (std::shared_ptr<Entry> newest = program.newest())
     program.note_trace(name, differences(f, *newest), false);
   else
     program.note_trace(name, {}, true);

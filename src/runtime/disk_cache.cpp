@@ -188,7 +188,10 @@ bool DiskCache::put(std::string_view key, std::span<const std::uint8_t> value) c
   std::memcpy(all.data(), &header, sizeof header);
 
   const std::string folder = folder_of(key), name = folder + '/' + name_of(key);
-  if (static_cast<std::int64_t>(all.size()) > most_bytes_ / static_cast<std::int64_t>(kFolders)) return false;
+  if (static_cast<std::int64_t>(all.size()) > most_bytes_ / static_cast<std::int64_t>(kFolders)) {
+    errno = EFBIG;
+    return cannot_keep(name, "keep"), false;
+  }
   rlimit limit{};  // a write beyond it would end the process
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < all.size()) {
     errno = EFBIG;

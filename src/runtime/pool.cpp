@@ -57,13 +57,20 @@ void parallel_for_libraries(std::int64_t n, std::int64_t grain, FunctionRef<void
   if (alone) return f(0, n);
   const std::int64_t threads = threads_for(n, grain);
   std::lock_guard lock(region());
-  const auto by_itself = [&](std::int64_t begin, std::int64_t end) {
+  struct Alone {
     const int before = omp_get_max_threads();  // of this thread
-    omp_set_num_threads(1);
-    alone = true;
+    Alone() {
+      omp_set_num_threads(1);
+      alone = true;
+    }
+    ~Alone() {
+      alone = false;
+      omp_set_num_threads(before);
+    }
+  };
+  const auto by_itself = [&](std::int64_t begin, std::int64_t end) {
+    const Alone scope;
     f(begin, end);
-    alone = false;
-    omp_set_num_threads(before);
   };
   if (threads < 2) return by_itself(0, n);
   share(n, threads, by_itself);

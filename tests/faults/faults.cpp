@@ -171,6 +171,12 @@ std::vector<Case> cases() {
          return of_function([](const Arrays& in) { return Arrays{op(random::normal({9})) + in[0], op(random::uniform(0.0, 1.0, {9}))}; },
                             {data({9})});
        }},
+      {"attention",
+       [] {
+         return of_function([](const Arrays& in) { return Arrays{op(scaled_dot_product_attention(in[0], in[0], in[0], 0.5, "causal"))}; },
+                            {data({1, 2, 70, 8})});
+       },
+       true},
       {"linear systems",
        [] {
          return of_function([](const Arrays& in) { return Arrays{op(linalg::solve(in[0] + 3.0f * eye(4), in[1]))}; },
@@ -195,6 +201,15 @@ std::vector<Case> cases() {
            m.weight = op(m.weight + mean(x));
            m.moment = op(m.moment * 0.9f) + m.weight;
            return op(sum(m.weight)) + op(random::uniform(0.0, 1.0, {}));
+         });
+       }},
+      {"printing",
+       [] {
+         return of_state([](Model& m, const Array& x) {
+           debug_print("weight {}", m.weight);
+           m.weight = op(m.weight + mean(x));
+           debug_print("weight {}", m.weight);
+           return op(sum(m.weight));
          });
        }},
       {"state that grows",
@@ -224,9 +239,19 @@ void expect_same(const Arrays& got, const Arrays& expected, const std::string& w
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(array_equal(got[i], expected[i], true).item<bool>()) << what << ", result " << i;
 }
 
+// What scenarios print goes nowhere.
+struct Quiet {
+  std::streambuf* const before = std::cout.rdbuf(nullptr);
+  ~Quiet() {
+    std::cout.rdbuf(before);
+    std::cout.clear();
+  }
+};
+
 // Fails the n-th time, for every n: `arm(n)`, and `arm(-1)` afterwards. `ready`: the call was made before, in part or on another function.
 template <class Failure>
 void fail_each(const Case& c, bool second_call, const std::function<void(std::int64_t)>& arm, std::int64_t most = 100000) {
+  const Quiet quiet;
   // All that can be seen after a call: its results, the state, and the next random numbers.
   auto seen = [](const Scenario& s) {
     Arrays results = *s.results;

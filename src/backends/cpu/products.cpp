@@ -95,7 +95,7 @@ namespace {
 
 // Products that some plan holds, by their description: a plan for new sizes shares those that it has in common with others.
 struct Products {
-  using Key = std::array<std::int64_t, 11>;
+  using Key = std::array<std::int64_t, 12>;
   ForkMutex lock{LockRank::Leaf};
   std::map<Key, std::weak_ptr<const Routine>> all;
 };
@@ -139,7 +139,8 @@ std::shared_ptr<const Routine> make_product(const CallDesc& d) {
                           d.x.batch,
                           d.y.transposed,
                           d.y.leading,
-                          d.y.batch};
+                          d.y.batch,
+                          d.alone};
   Products& p = products();
   {
     std::lock_guard guard(p.lock);
