@@ -41,7 +41,7 @@ const Codegen& open_codegen(std::span<const std::string> paths) {
       return *get();
     }
     reasons += str(reasons.empty() ? "" : "; ", path, get ? ": belongs to another build of the library" : ": has no sinter_codegen");
-    dlclose(object);
+    // It stays open: what LLVM has made for itself would be lost with it.
   }
   throw DeviceError(str("codegen: ", kObject, " cannot be opened; got ", reasons, "; install the library's own beside it"));
 }
