@@ -310,6 +310,9 @@ TEST(Faults, ArrayMemory) {
 }
 
 TEST(Faults, OperatorNew) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "where the initialisation of an aggregate throws, g++ 12 ends the lives of its members before it destroys them";
+#endif
   for (const Case& c : cases()) {
     if (c.library) continue;
     for (bool second : {false, c.traces}) fail_each<std::bad_alloc>(c, second, [](std::int64_t n) { news_left = n; });
