@@ -26,7 +26,8 @@ auto cond(const Array& condition, Y&& yes, N&& no, const A&... args) {
     };
   };
   detail::Leaves arguments = detail::flatten_all(args...);
-  auto first = branch(yes, true), second = branch(no, false);
+  auto first = branch(yes, true);
+  auto second = branch(no, false);  // of its own: for clang these lambdas have two types
   auto traced_yes = detail::trace_body("cond", arguments, detail::LeafFunction(first), false);
   auto traced_no = detail::trace_body("cond", arguments, detail::LeafFunction(second), false);
   detail::Leaves results = detail::call_cond(condition, arguments, traced_yes, traced_no);
