@@ -75,7 +75,7 @@ class Runner {
       for (std::size_t b = 0; b < p_.blocks; ++b)
         if (is_besides(i, b)) most = std::max(most, p_.result(b, i).size * results_[i].row);
       besides_.push_back(besides_bytes_);
-      besides_bytes_ += (most + kAlignment - 1) / kAlignment * kAlignment;
+      besides_bytes_ += aligned(most);
     }
   }
 
@@ -98,8 +98,6 @@ class Runner {
   }
 
  private:
-  static constexpr std::int64_t kAlignment = 64;
-
   bool is_besides(std::size_t result, std::size_t block) const {
     const Part& r = results_[result];
     return !r.memory || !r.in_one_piece() || (p_.is_sum(result) && block > 0);

@@ -59,12 +59,7 @@ class Constants {
   }
 };
 
-std::vector<Type> output_types(const graph::Graph& g) {
-  std::vector<Type> types;
-  for (Id id : g.outputs()) types.push_back(g[id].type);
-  return types;
-}
-std::vector<Type> output_types(const Recording& r) { return output_types(r.graph); }
+std::vector<Type> output_types(const Recording& r) { return graph::output_types(r.graph); }
 
 void append(Leaves& to, std::span<const Array> more) { to.insert(to.end(), more.begin(), more.end()); }
 

@@ -25,8 +25,7 @@ using graph::Graph;
 using graph::Id;
 using ops::Op;
 
-constexpr std::int64_t kMaxFoldedBytes = 1 << 20;  // work on constants alone is done while tracing up to this size of result
-constexpr std::size_t kMaxPlans = 64;              // layouts of inputs that one entry keeps plans for
+constexpr std::size_t kMaxPlans = 64;  // layouts of inputs that one entry keeps plans for
 
 // From values to a graph: the only bridge.
 class Capture {

@@ -13,6 +13,9 @@
 
 namespace sinter::engine {
 
+/// Work on constants alone is done while tracing, and its result kept, up to this size of it.
+inline constexpr std::int64_t kMaxFoldedBytes = std::int64_t{1} << 20;
+
 struct GraphOptions {
   std::string name;  // of the compiled function, for texts
   bool simplify = true;

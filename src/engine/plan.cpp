@@ -154,11 +154,6 @@ std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int>
   return results;
 }
 
-namespace {
-constexpr std::int64_t kAlignment = 64;
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-}  // namespace
-
 std::int64_t Plan::part_bytes() const {
   std::int64_t bytes = scratch_bytes(true);
   for (const PlannedBuffer& b : buffers_)

@@ -17,6 +17,11 @@
 namespace sinter::engine {
 
 inline std::int64_t bytes_of(const graph::Type& t) { return t.shape.product() * size_of(t.dtype); }
+/// Rounded up to what keeps the next piece of the same memory aligned as buffers are.
+inline std::int64_t aligned(std::int64_t bytes) {
+  constexpr std::int64_t kAlign = runtime::Buffer::kAlign;
+  return (bytes + kAlign - 1) / kAlign * kAlign;
+}
 
 /// Memory that a step uses: an input of the call, or a planned buffer; offsets in bytes.
 struct Slot {

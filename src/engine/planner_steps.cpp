@@ -139,8 +139,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
       launch.scalars.push_back(constant_index(constant_of(id)));
       launch.words.push_back(0);
     }
-    if (!launch.scratch.empty())
-      launch.scratch_bytes += static_cast<std::int64_t>((launch.words.size() * sizeof(std::uint64_t) + 63) / 64 * 64);
+    if (!launch.scratch.empty()) launch.scratch_bytes += aligned(static_cast<std::int64_t>(launch.words.size() * sizeof(std::uint64_t)));
     launch.tasks = l.tasks;
     launch.work = l.work;
     double per_task = l.tasks > 0 ? l.work / static_cast<double>(l.tasks) : 0;

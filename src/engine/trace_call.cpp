@@ -98,8 +98,6 @@ class TracedGenerator {
   const Array before_;
 };
 
-constexpr std::int64_t kFoldBytes = std::int64_t{1} << 20;  // results of work on constants alone that are kept
-
 class Gather {
  public:
   explicit Gather(Traced& entry) : entry_(entry) {}
@@ -110,7 +108,7 @@ class Gather {
     check_operand(a, what);
     const Value& v = *a.get();
     if (v.symbolic && v.op == ops::Op::Input) return {Source::From::input, false, static_cast<std::size_t>(v.attrs[0])};
-    if (!v.symbolic && !v.sized && (v.state.load(std::memory_order_acquire) == detail::State::ready || a.nbytes() <= kFoldBytes)) {
+    if (!v.symbolic && !v.sized && (v.state.load(std::memory_order_acquire) == detail::State::ready || a.nbytes() <= kMaxFoldedBytes)) {
       entry_.constants.push_back(a);
       return {Source::From::constant, false, entry_.constants.size() - 1};
     }

@@ -12,7 +12,6 @@ std::vector<Type> types_of(const Graph& g, std::span<const Id> ids) {
   for (Id id : ids) types.push_back(g[id].type);
   return types;
 }
-std::vector<Type> output_types(const Graph& body) { return types_of(body, body.outputs()); }
 
 std::vector<Type> differentiable(std::span<const Type> types) {
   std::vector<Type> result;
@@ -153,6 +152,8 @@ void verify_blocks(const Graph& g, const Node& n, FunctionRef<void(bool, const c
 }
 
 }  // namespace
+
+std::vector<Type> output_types(const Graph& body) { return types_of(body, body.outputs()); }
 
 bool BlocksParts::is_parted(std::size_t i, std::int64_t extent) const {
   std::vector<Window> windows;

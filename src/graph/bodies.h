@@ -95,6 +95,8 @@ inline bool is_differentiable(Dtype t) { return is_floating(t) || is_complex(t);
 
 /// The types of a node's results. The operands' types are read in g.
 std::vector<Type> result_types(const Graph& g, const Node& n);
+/// Of a body's outputs.
+std::vector<Type> output_types(const Graph& body);
 /// A `get` node.
 Id result(Graph& g, Id node, std::size_t index);
 /// The type without, or with, a first axis.

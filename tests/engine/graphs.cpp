@@ -15,11 +15,34 @@ using tests::Memory;
 
 struct Case {
   const char* name;
-  const char* text;
+  std::string text;
   double tolerance = 0;
   int kernels = 0;  // expected of the fused plan; 0: any
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
+
+// Products of few rows or columns of this dtype, both layouts of the matrix.
+std::string few_rows(const std::string& dtype) {
+  std::string text = R"(graph g(%0: T[3,41], %1: T[41,75], %2: T[75,41], %3: T[2,1,41], %4: T[2,41,5], %5: T[5]) {
+       %6 = matmul %0, %1 : T[3,75]
+       %7 = transpose %2 {axes=1,0} : T[41,75]
+       %8 = matmul %0, %7 : T[3,75]
+       %9 = transpose %0 {axes=1,0} : T[41,3]
+       %10 = matmul %2, %9 : T[75,3]
+       %11 = transpose %1 {axes=1,0} : T[75,41]
+       %12 = matmul %11, %9 : T[75,3]
+       %13 = matmul %3, %4 : T[2,1,5]
+       %14 = transpose %4 {axes=0,2,1} : T[2,5,41]
+       %15 = transpose %3 {axes=0,2,1} : T[2,41,1]
+       %16 = matmul %14, %15 : T[2,5,1]
+       %17 = reshape %5 {shape=5,1} : T[5,1]
+       %18 = reshape %5 {shape=1,5} : T[1,5]
+       %19 = matmul %18, %17 : T[1,1]
+       return %6, %8, %10, %12, %13, %16, %19
+     })";
+  for (std::size_t at; (at = text.find(": T[")) != std::string::npos;) text.replace(at + 2, 1, dtype);
+  return text;
+}
 
 const Case kCases[] = {
     {"expneg_add", R"(graph g(%0: float32[37], %1: float32[37]) {
@@ -577,82 +600,10 @@ const Case kCases[] = {
        return %3
      })",
      1e-4},
-    {"few_rows_f32",
-     R"(graph g(%0: float32[3,41], %1: float32[41,75], %2: float32[75,41], %3: float32[2,1,41], %4: float32[2,41,5], %5: float32[5]) {
-       %6 = matmul %0, %1 : float32[3,75]
-       %7 = transpose %2 {axes=1,0} : float32[41,75]
-       %8 = matmul %0, %7 : float32[3,75]
-       %9 = transpose %0 {axes=1,0} : float32[41,3]
-       %10 = matmul %2, %9 : float32[75,3]
-       %11 = transpose %1 {axes=1,0} : float32[75,41]
-       %12 = matmul %11, %9 : float32[75,3]
-       %13 = matmul %3, %4 : float32[2,1,5]
-       %14 = transpose %4 {axes=0,2,1} : float32[2,5,41]
-       %15 = transpose %3 {axes=0,2,1} : float32[2,41,1]
-       %16 = matmul %14, %15 : float32[2,5,1]
-       %17 = reshape %5 {shape=5,1} : float32[5,1]
-       %18 = reshape %5 {shape=1,5} : float32[1,5]
-       %19 = matmul %18, %17 : float32[1,1]
-       return %6, %8, %10, %12, %13, %16, %19
-     })",
-     1e-5},
-    {"few_rows_f64",
-     R"(graph g(%0: float64[3,41], %1: float64[41,75], %2: float64[75,41], %3: float64[2,1,41], %4: float64[2,41,5], %5: float64[5]) {
-       %6 = matmul %0, %1 : float64[3,75]
-       %7 = transpose %2 {axes=1,0} : float64[41,75]
-       %8 = matmul %0, %7 : float64[3,75]
-       %9 = transpose %0 {axes=1,0} : float64[41,3]
-       %10 = matmul %2, %9 : float64[75,3]
-       %11 = transpose %1 {axes=1,0} : float64[75,41]
-       %12 = matmul %11, %9 : float64[75,3]
-       %13 = matmul %3, %4 : float64[2,1,5]
-       %14 = transpose %4 {axes=0,2,1} : float64[2,5,41]
-       %15 = transpose %3 {axes=0,2,1} : float64[2,41,1]
-       %16 = matmul %14, %15 : float64[2,5,1]
-       %17 = reshape %5 {shape=5,1} : float64[5,1]
-       %18 = reshape %5 {shape=1,5} : float64[1,5]
-       %19 = matmul %18, %17 : float64[1,1]
-       return %6, %8, %10, %12, %13, %16, %19
-     })",
-     1e-13},
-    {"few_rows_f16",
-     R"(graph g(%0: float16[3,41], %1: float16[41,75], %2: float16[75,41], %3: float16[2,1,41], %4: float16[2,41,5], %5: float16[5]) {
-       %6 = matmul %0, %1 : float16[3,75]
-       %7 = transpose %2 {axes=1,0} : float16[41,75]
-       %8 = matmul %0, %7 : float16[3,75]
-       %9 = transpose %0 {axes=1,0} : float16[41,3]
-       %10 = matmul %2, %9 : float16[75,3]
-       %11 = transpose %1 {axes=1,0} : float16[75,41]
-       %12 = matmul %11, %9 : float16[75,3]
-       %13 = matmul %3, %4 : float16[2,1,5]
-       %14 = transpose %4 {axes=0,2,1} : float16[2,5,41]
-       %15 = transpose %3 {axes=0,2,1} : float16[2,41,1]
-       %16 = matmul %14, %15 : float16[2,5,1]
-       %17 = reshape %5 {shape=5,1} : float16[5,1]
-       %18 = reshape %5 {shape=1,5} : float16[1,5]
-       %19 = matmul %18, %17 : float16[1,1]
-       return %6, %8, %10, %12, %13, %16, %19
-     })",
-     2e-3},
-    {"few_rows_bf16",
-     R"(graph g(%0: bfloat16[3,41], %1: bfloat16[41,75], %2: bfloat16[75,41], %3: bfloat16[2,1,41], %4: bfloat16[2,41,5], %5: bfloat16[5]) {
-       %6 = matmul %0, %1 : bfloat16[3,75]
-       %7 = transpose %2 {axes=1,0} : bfloat16[41,75]
-       %8 = matmul %0, %7 : bfloat16[3,75]
-       %9 = transpose %0 {axes=1,0} : bfloat16[41,3]
-       %10 = matmul %2, %9 : bfloat16[75,3]
-       %11 = transpose %1 {axes=1,0} : bfloat16[75,41]
-       %12 = matmul %11, %9 : bfloat16[75,3]
-       %13 = matmul %3, %4 : bfloat16[2,1,5]
-       %14 = transpose %4 {axes=0,2,1} : bfloat16[2,5,41]
-       %15 = transpose %3 {axes=0,2,1} : bfloat16[2,41,1]
-       %16 = matmul %14, %15 : bfloat16[2,5,1]
-       %17 = reshape %5 {shape=5,1} : bfloat16[5,1]
-       %18 = reshape %5 {shape=1,5} : bfloat16[1,5]
-       %19 = matmul %18, %17 : bfloat16[1,1]
-       return %6, %8, %10, %12, %13, %16, %19
-     })",
-     2e-2},
+    {"few_rows_f32", few_rows("float32"), 1e-5},
+    {"few_rows_f64", few_rows("float64"), 1e-13},
+    {"few_rows_f16", few_rows("float16"), 2e-3},
+    {"few_rows_bf16", few_rows("bfloat16"), 2e-2},
     {"matmul_int", R"(graph g(%0: int32[5,7], %1: int32[7,9]) {
        %2 = matmul %0, %1 : int32[5,9]
        return %2

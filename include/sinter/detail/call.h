@@ -50,13 +50,13 @@ R call(Callee& callee, std::span<const void* const> types, Body<R(P...)> f, Para
   OutcomeOf<value_of<R>> outcome;
   auto body = [&] { outcome.store(f, slots.pass()...); };
   Slot* all[] = {&slots..., nullptr};
-  const Call all_of_it{callee, {all, sizeof...(P)}, types, outcome, Body<void()>(body)};
+  const Call whole{callee, {all, sizeof...(P)}, types, outcome, Body<void()>(body)};
   if constexpr (!is_result<R>) {
-    run_compiled(all_of_it);
+    run_compiled(whole);
     return outcome.take();
   } else {
     try {
-      run_compiled(all_of_it);
+      run_compiled(whole);
     } catch (const Failed& failed) {
       return R(failed.thrown);
     }
