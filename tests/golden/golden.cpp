@@ -37,6 +37,35 @@ graph::Graph parse_graph(const std::string& text) {
   return g;
 }
 
+// The graph with each value right before its first reader, operands from left to right: a transform writes nodes in an order that
+// depends on the compiler, where it writes several within one expression.
+graph::Graph in_reading_order(const graph::Graph& g) {
+  graph::Graph ordered;
+  ordered.name = g.name;
+  std::vector<graph::Id> copies(g.size(), graph::kKeep), stack;
+  for (graph::Id id = g.size(); id-- > 0;) {
+    if (g[id].op == ops::Op::Input) stack.push_back(id);
+  }
+  stack.insert(stack.begin(), g.outputs().rbegin(), g.outputs().rend());
+  while (!stack.empty()) {
+    const graph::Id id = stack.back();
+    graph::Node node = g[id];
+    const auto missing = std::find_if(node.in.begin(), node.in.end(), [&](graph::Id in) { return copies[in] == graph::kKeep; });
+    if (missing != node.in.end() && copies[id] == graph::kKeep) {
+      stack.push_back(*missing);
+      continue;
+    }
+    stack.pop_back();
+    if (copies[id] != graph::kKeep) continue;
+    for (graph::Id& in : node.in) in = copies[in];
+    copies[id] = ordered.add(std::move(node));
+  }
+  std::vector<graph::Id> outputs;
+  for (graph::Id id : g.outputs()) outputs.push_back(copies[id]);
+  ordered.set_outputs(std::move(outputs));
+  return ordered;
+}
+
 // The step's transform, with respect to all floating inputs, or of 3 examples along the first axis of every input; none: not a transform.
 std::optional<graph::Graph> transformed(const std::string& step, const graph::Graph& g) {
   if (step != "vjp" && step != "jvp" && step != "vmap") return std::nullopt;
@@ -48,9 +77,9 @@ std::optional<graph::Graph> transformed(const std::string& step, const graph::Gr
     if (is_floating(g[id].type.dtype) || is_complex(g[id].type.dtype)) slots.push_back(g[id].attrs[0]);
   }
   std::sort(slots.begin(), slots.end());
-  if (step == "vjp") return transforms::vjp(g, slots);
-  if (step == "jvp") return transforms::jvp(g, slots);
-  return transforms::vmap(g, 3, std::vector<std::int64_t>(inputs, 0), std::vector<std::int64_t>(g.outputs().size(), 0));
+  if (step == "vjp") return in_reading_order(transforms::vjp(g, slots));
+  if (step == "jvp") return in_reading_order(transforms::jvp(g, slots));
+  return in_reading_order(transforms::vmap(g, 3, std::vector<std::int64_t>(inputs, 0), std::vector<std::int64_t>(g.outputs().size(), 0)));
 }
 
 // One line a value: `float32(2,3): 1, 2, ...`.
