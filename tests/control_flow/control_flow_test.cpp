@@ -422,7 +422,7 @@ TEST(ControlFlowMore, RandomNumbersInBranches) {
 
 TEST(ControlFlowMore, GradientsOfHalvesAddUpInFloat32) {
   const int n = 4096;
-  auto f = [n](const Array& a) {
+  auto f = [](const Array& a) {
     return sum(scan([&](const Array& c, const Array& v) { return std::pair(c, v * a); }, Array(0.0), ones({n}, float16)).second);
   };
   // 4096 ones: float16 alone would stop at 2048.
