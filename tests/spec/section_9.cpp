@@ -182,7 +182,7 @@ TEST(spec_9, more_than_2_to_the_31_elements) {
   if (!std::getenv("SINTER_TEST_ALL")) GTEST_SKIP() << "needs 7 GB";
   EnabledScope scope;
   const std::int64_t n = (std::int64_t{1} << 31) + 1000;
-  auto f = compile([n](const Array& x) {
+  auto f = compile([](const Array& x) {
     const Array y =
         astype(x + 1, Dtype::int8) * astype(where(arange(n) < n - 5, Array(1, Dtype::int8), Array(3, Dtype::int8)), Dtype::int8);
     return Arrays{y, sum(astype(y, Dtype::int64)), argmax(y), max(reshape(y, {n / 8, 8}), 0)};
