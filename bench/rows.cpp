@@ -146,12 +146,10 @@ Array random_operations(const Arrays& in) {
     return made[made.size() - 1 - (seed >> 8) % std::min<std::size_t>(made.size(), 100)];
   };
   while (made.size() < n) {
-    switch (seed >> 30) {
-      case 0: made.push_back(tanh(any())); break;
-      case 1: made.push_back(maximum(any(), any())); break;
-      case 2: made.push_back(any() * 0.5); break;
-      default: made.push_back(any() - any()); break;
-    }
+    const std::uint32_t kind = seed >> 30;
+    const Array& y = any();
+    const Array& x = kind % 2 ? any() : y;
+    made.push_back(kind == 0 ? tanh(x) : kind == 1 ? maximum(x, y) : kind == 2 ? x * 0.5 : x - y);
   }
   Array total = made.back();
   for (std::size_t i = made.size() - 100; i < made.size(); ++i) total = total + made[i];

@@ -95,7 +95,7 @@ const Place kPlaces[] = {
     {"read-only and empty", "is not used", empty_and_read_only, [](auto&) { obey_modes(); }},
     {"files are limited", "is not kept", [](const Folder& f) { fs::remove_all(f.path); },
      [](auto&) {
-       const rlimit limit{500, 500};
+       const rlimit limit{2000, 2000};  // less than any kernel; clang's OpenMP needs a file of 1 KiB
        setrlimit(RLIMIT_FSIZE, &limit);
      }},
     {"executable memory is refused", "the system refuses executable memory", {}, [](auto&) { refuse_code(); }},
