@@ -319,15 +319,30 @@ void Lowering::serial(Ref loop, std::size_t last) {
   bind(state);
 }
 
-// Part by part, each with its own partials: a short row leaves most parts out.
+// Part by part, each with its own partials: a short row leaves most parts out. The code is there once, and finds the partials on the stack.
 void Lowering::tail(Value* begin, Value* end, int parts, State& state, Body body) {
-  for (int p = 0; p < parts; ++p) {
-    State own;
-    for (std::size_t n = static_cast<std::size_t>(p); n < state.size(); n += static_cast<std::size_t>(parts)) own.push_back(state[n]);
-    Value* start = builder_.CreateAdd(begin, builder_.getInt64(static_cast<std::uint64_t>(p * target_.lanes)));
-    own = counted(start, end, target_.lanes, true, std::move(own), body);
-    for (std::size_t n = 0; n < own.size(); ++n) state[n * static_cast<std::size_t>(parts) + static_cast<std::size_t>(p)] = own[n];
+  if (parts == 1) {
+    state = counted(begin, end, target_.lanes, true, std::move(state), body);
+    return;
   }
+  const auto count = static_cast<std::size_t>(parts);
+  std::vector<Value*> arrays;  // of each carried value, its parts
+  for (std::size_t n = 0; n < state.size(); n += count) arrays.push_back(stack(builder_, state[n]->getType(), parts));
+  auto place = [&](std::size_t n, Value* part) { return builder_.CreateGEP(state[n * count]->getType(), arrays[n], part); };
+  state = counted(begin, end, 1, true, state, [&](Value*, const State& current) {
+    for (std::size_t n = 0; n < current.size(); ++n) builder_.CreateStore(current[n], place(n / count, builder_.getInt64(n % count)));
+    counted(begin, end, target_.lanes, false, {builder_.getInt64(0)}, [&](Value* index, const State& part) {
+      State own;
+      for (std::size_t n = 0; n < arrays.size(); ++n) own.push_back(builder_.CreateLoad(state[n * count]->getType(), place(n, part[0])));
+      own = body(index, own);
+      for (std::size_t n = 0; n < arrays.size(); ++n) builder_.CreateStore(own[n], place(n, part[0]));
+      return State{builder_.CreateAdd(part[0], builder_.getInt64(1))};
+    });
+    State after;
+    for (std::size_t n = 0; n < current.size(); ++n)
+      after.push_back(builder_.CreateLoad(current[n]->getType(), place(n / count, builder_.getInt64(n % count))));
+    return after;
+  });
 }
 
 // A main loop without masks, then a masked tail that goes part by part (kernels of much arithmetic: one masked loop).
