@@ -44,7 +44,7 @@ class Capture {
   }
 
   Graph graph;
-  std::vector<Array> constants;  // bound after the inputs
+  std::vector<Array> constants;  // bound after the inputs; may be lazy
 
  private:
   // Whether the value has a node; gives one to what needs none of its operands.
@@ -65,8 +65,9 @@ class Capture {
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
     // By the passes, without a kernel.
     if (ours && fold_ && folds(v.op) && one_number(v)) return false;
-    evaluate({&a, 1}, "compile");
-    if (v.shape.product() == 1) {
+    const bool one = v.shape.product() == 1;
+    if (one || !ours) evaluate({&a, 1}, "compile");
+    if (one) {
       std::uint64_t bits = 0;
       std::memcpy(&bits, static_cast<const char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype),
                   static_cast<std::size_t>(size_of(v.dtype)));
@@ -200,7 +201,8 @@ class Compiled final : public CompiledGraph {
     if (auto it = plans_.find(key); it != plans_.end()) return it->second;
     std::vector<Layout> layouts;
     for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
-    auto plan = with_replay(prepared_->graph, [&] { return std::make_shared<const Plan>(*prepared_, layouts, options_.fast_math); });
+    auto plan = with_replay(
+        prepared_->graph, [&] { return std::make_shared<const Plan>(*prepared_, layouts, PlanOptions{.fast_math = options_.fast_math}); });
     cost_ += plan->cost();
     if (plain) return plain_ = plan;
     if (plans_.size() >= kMaxPlans) plans_.clear();
@@ -290,6 +292,7 @@ std::unique_ptr<GraphTemplate> capture_graph(std::span<const Array> placeholders
   c.graph.name = options.name;
   std::vector<Id> ids;
   for (const Array& a : outputs) ids.push_back(c.capture(a));
+  evaluate_together(c.constants, "compile");
   c.graph.set_outputs(std::move(ids));
   return std::make_unique<Template>(std::move(c), options, std::move(symbols));
 }

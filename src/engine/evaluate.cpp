@@ -144,7 +144,7 @@ std::shared_ptr<const Plan> make_plan(const Value& v, const Operands& o) {
     if (v.wanted[i]) outputs.push_back(graph::result(g, id, i));
   if (!ops::has_bodies(v.op)) outputs = {id};
   g.set_outputs(std::move(outputs));
-  return with_replay(g, [&] { return std::make_shared<const Plan>(prepare(g), layouts, false); });
+  return with_replay(g, [&] { return std::make_shared<const Plan>(prepare(g), layouts, PlanOptions{}); });
 }
 
 std::shared_ptr<const Plan> find_plan(const Value& v, const Operands& o) {

@@ -10,6 +10,7 @@
 
 #include "base/fork_mutex.h"
 #include "base/knobs.h"
+#include "base/log.h"
 #include "engine/kernel_file.h"
 #include "runtime/disk_cache.h"
 #include "runtime/workers.h"
@@ -89,8 +90,13 @@ std::atomic<std::int64_t> generations_left{-1};
 runtime::Image generate(const kernel::Kernel& k, bool fast_math) {
   if (generations_left.load() >= 0 && generations_left.fetch_sub(1) == 0)
     throw DeviceError(str("codegen: told to fail; got kernel ", k.name, "; this is a test"));
+  base::Laps laps(2, k.name);
   try {
-    return backends::codegen().compile(k, backends::host_target(), options_for(k, fast_math));
+    const auto& codegen = backends::codegen();
+    laps.lap("code generator");
+    runtime::Image image = codegen.compile(k, backends::host_target(), options_for(k, fast_math));
+    laps.lap("code");
+    return image;
   } catch (const InternalError& e) {  // a kernel is named after its operations
     throw InternalError(str(e.what(), ", in kernel ", k.name));
   }
@@ -100,7 +106,7 @@ constexpr std::size_t kStackBytes = std::size_t{16} << 20;  // for LLVM, whose r
 
 // Makes the kernels of these numbers: from disk, else by generating them.
 KernelCost make(std::span<const kernel::Kernel> kernels, bool fast_math, std::span<const std::string> texts,
-                std::span<const std::size_t> numbers, std::vector<Shared>& result) {
+                const std::vector<bool>& interpret, std::span<const std::size_t> numbers, std::vector<Shared>& result) {
   KernelCost cost;
   if (interpreted()) {
     for (std::size_t i : numbers) result[i] = std::make_shared<const Executable>(kernels[i], std::nullopt);
@@ -116,6 +122,8 @@ KernelCost make(std::span<const kernel::Kernel> kernels, bool fast_math, std::sp
     std::optional<runtime::Image> image = bytes ? file_image(*bytes) : std::nullopt;
     if (image)
       result[i] = std::make_shared<const Executable>(kernels[i], std::move(image)), ++cost.from_disk;
+    else if (!interpret.empty() && interpret[i])
+      result[i] = std::make_shared<const Executable>(kernels[i], std::nullopt);
     else
       missing.push_back(i);
   }
@@ -137,7 +145,8 @@ KernelCost make(std::span<const kernel::Kernel> kernels, bool fast_math, std::sp
 
 }  // namespace
 
-std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost) {
+std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost,
+                                 const std::vector<bool>& interpret) {
   Store& s = store();
   std::vector<std::string> keys;
   std::vector<Shared> result;
@@ -158,8 +167,9 @@ std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool f
     if (!result[i]) result[i] = s.find(keys[i]);  // made by another thread meanwhile
     if (!result[i] && first.emplace(keys[i], i).second) missing.push_back(i);
   }
-  cost += make(kernels, fast_math, keys, missing, result);
-  for (std::size_t i : missing) s.insert(keys[i], result[i]);
+  cost += make(kernels, fast_math, keys, interpret, missing, result);
+  for (std::size_t i : missing)
+    if (interpret.empty() || !interpret[i] || !result[i]->interpreted()) s.insert(keys[i], result[i]);
   for (std::size_t i = 0; i < kernels.size(); ++i)
     if (!result[i]) result[i] = result[first.at(keys[i])];
   return result;

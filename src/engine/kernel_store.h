@@ -37,8 +37,10 @@ struct KernelCost {
 };
 
 /// The kernels of these texts (compared in full) for this processor. Those that the store lacks come from disk (kernel_file.h) or are
-/// generated, on all cores, and kept on disk. Adds to `cost`.
-std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost);
+/// generated, on all cores, and kept on disk. Adds to `cost`. `interpret`, by kernel, or empty: those that nobody has are not generated
+/// but interpreted.
+std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost,
+                                                            const std::vector<bool>& interpret = {});
 
 /// Forgets kernels that nobody holds.
 void release_kernels();

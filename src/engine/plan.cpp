@@ -13,8 +13,8 @@
 
 namespace sinter::engine {
 
-Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math, bool alone) {
-  Planner(*this, prepared, inputs, fast_math, alone).run();
+Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, const PlanOptions& options) {
+  Planner(*this, prepared, inputs, options).run();
   times_ = std::make_shared<Times>(steps_.size());
   for (const Step& step : steps_)
     if (const Launch* l = std::get_if<Launch>(&step)) longest_ = std::max(longest_, l->words.size());

@@ -83,11 +83,16 @@ struct Output {
   bool is_input = false;  // the input itself, unchanged
 };
 
+struct PlanOptions {
+  bool fast_math = false;
+  bool alone = false;  // it will run on one thread, by run_part
+  bool once = false;   // it will run once: kernels that do little are not worth to be generated
+};
+
 class Plan {
  public:
   /// Plans the graph for inputs of these layouts (offset 0). Generates the kernels that the store lacks.
-  /// `alone`: it will run on one thread, by run_part.
-  Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math, bool alone = false);
+  Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, const PlanOptions& options);
 
   /// `inputs` are ready. `constants` replaces the graph's Constant nodes of one element, in node order; empty: as in the graph.
   /// `owned`: see CompiledGraph::run. `interpreted`: through kernel::interpret, the oracle for the code generator.

@@ -5,6 +5,7 @@
 #include <queue>
 #include <tuple>
 
+#include "base/log.h"
 #include "graph/bodies.h"
 #include "runtime/buffer.h"
 
@@ -17,17 +18,30 @@ using ops::Op;
 using ops::OpKind;
 
 void Planner::run() {
+  base::Laps laps(2, g_.name);
   for (Id id = 0; id < g_.size(); ++id)
     if (is_scalar_constant(g_[id])) constant_index(id);
   place_nodes();
   collect_reads();
   for (std::uint32_t i : order()) emit(items_[i]);
-  std::vector<std::shared_ptr<const Executable>> loaded = load_kernels(kernels_, fast_math_, plan_.cost_);
+  laps.lap("lowered");
+  std::vector<std::shared_ptr<const Executable>> loaded = load_kernels(kernels_, options_.fast_math, plan_.cost_, not_worth_code());
+  laps.lap("kernels");
   std::size_t next = 0;
   for (Step& step : plan_.steps_)
     if (Launch* l = std::get_if<Launch>(&step)) l->kernel = std::move(loaded[next++]);
   assign_buffers();
   make_outputs();
+  laps.lap("memory");
+}
+
+std::vector<bool> Planner::not_worth_code() const {
+  constexpr double kLittle = 200e3;  // instructions, times elements: about 1 ms of the interpreter; a kernel takes 2 ms and more
+  std::vector<bool> kernels;
+  if (options_.once)
+    for (const Step& step : plan_.steps_)
+      if (const Launch* l = std::get_if<Launch>(&step)) kernels.push_back(l->work < kLittle);
+  return kernels;
 }
 
 std::uint32_t Planner::constant_index(Id id) {

@@ -13,14 +13,8 @@ inline bool is_scalar_constant(const graph::Node& n) { return n.op == ops::Op::C
 
 class Planner {
  public:
-  Planner(Plan& plan, const Prepared& prepared, std::span<const graph::Layout> inputs, bool fast_math, bool alone)
-      : plan_(plan),
-        prepared_(prepared),
-        g_(prepared.graph),
-        partition_(prepared.partition),
-        inputs_(inputs),
-        fast_math_(fast_math),
-        alone_(alone) {}
+  Planner(Plan& plan, const Prepared& prepared, std::span<const graph::Layout> inputs, const PlanOptions& options)
+      : plan_(plan), prepared_(prepared), g_(prepared.graph), partition_(prepared.partition), inputs_(inputs), options_(options) {}
   void run();
 
  private:
@@ -78,6 +72,7 @@ class Planner {
   // How a library can read the operand where it lies; none: it must be copied first.
   std::optional<kernel::CallDesc::Matrix> matrix(const Shape& shape, const graph::Strides& strides) const;
   std::pair<Place, kernel::CallDesc::Matrix> product_operand(Id id);
+  std::vector<bool> not_worth_code() const;  // by kernel; empty: all are
   void assign_buffers();
   void make_outputs();
   Slot slot(std::uint32_t storage, std::int64_t offset_bytes) const;
@@ -88,7 +83,7 @@ class Planner {
   const graph::Graph& g_;
   const graph::Partition& partition_;
   std::span<const graph::Layout> inputs_;
-  bool fast_math_, alone_;
+  const PlanOptions options_;
   std::vector<std::optional<Place>> places_;
   std::vector<Storage> storages_;
   std::vector<Item> items_;

@@ -55,7 +55,7 @@ void Planner::assign_buffers() {
         plan_.buffers_[s.buffer].late = true;
         continue;
       }
-      if (alone_ && s.is_output) {  // memory of the caller's, which holds nothing else
+      if (options_.alone && s.is_output) {  // memory of the caller's, which holds nothing else
         s.buffer = fresh(s);
         continue;
       }

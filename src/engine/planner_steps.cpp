@@ -196,7 +196,7 @@ void Planner::emit_product(Id id) {
   const Node& n = g_[id];
   std::size_t rank = n.type.shape.size();
   kernel::CallDesc desc;
-  desc.alone = alone_;
+  desc.alone = options_.alone;
   desc.dtype = n.type.dtype;
   desc.m = n.type.shape[rank - 2];
   desc.n = n.type.shape[rank - 1];
@@ -304,7 +304,8 @@ void Planner::emit_region(Id id) {
     const Prepared& body = *prepared_.bodies.at(id)[i];
     std::vector<Layout> layouts;
     for (Id input : graph::inputs_of(body.graph)) layouts.push_back({0, graph::row_major(body.graph[input].type.shape)});
-    region.bodies.push_back(std::make_shared<const Plan>(body, layouts, fast_math_, n.op == Op::Blocks));
+    region.bodies.push_back(
+        std::make_shared<const Plan>(body, layouts, PlanOptions{.fast_math = options_.fast_math, .alone = n.op == Op::Blocks}));
     plan_.cost_ += region.bodies.back()->cost();
   }
   plan_.steps_.push_back(std::move(region));

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "engine/compiled.h"
 #include "engine/generator.h"
 #include "engine/tape.h"
@@ -186,6 +187,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
   Program& program = *call.callee.program;
   auto start = std::chrono::steady_clock::now();
   std::string name = name_at(call.callee.name);
+  base::Laps laps(2, name);
   if (like)
     program.count_trace();
   else if (std::shared_ptr<Entry> newest = program.newest())
@@ -247,6 +249,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
       for (const Array& a : values) print.second.push_back(gather.source(a, "debug_print"));
     }
   }
+  laps.lap("traced");
   entry->draws = !(entry->generator.from == Source::From::input && entry->generator.at == f.inputs.size());
   if (!entry->draws) placeholders.pop_back();
   entry->prototype = call.outcome.keep();
@@ -268,6 +271,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
                                   .fuse = mode != CompileMode::no_fuse,
                                   .fast_math = program.options.fast_math},
                                  entry->symbols);
+  laps.lap("captured");
   open.reset();
   if (entry->symbols)
     for (const std::string& g : entry->symbols->texts(entry->guards)) entry->notes.push_back("holds for " + g);
@@ -277,6 +281,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
     if (innermost_tape()) t.keep = false;
   }
   std::shared_ptr<Entry> made = instantiate(entry, f, hash, program.totals);
+  laps.lap("passes");
   program.note_time(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   if (t.keep && !like) {
     if (entry->symbols) program.note_guards(*entry);

@@ -75,6 +75,8 @@ Array broadcast(const Array& x, const Shape& shape);
 
 /// Evaluates lazy values; a placeholder among what they need throws TraceError that names `what`.
 void evaluate(std::span<const Array> arrays, const char* what = "eval");
+/// The same for values that are wanted once: fused as those of a compiled function are, so that few kernels have to be made.
+void evaluate_together(std::span<const Array> arrays, const char* what);
 /// Forgets the plans of regular evaluation, which hold kernels; those that run go on.
 void release_plans();
 /// An evaluated array with row-major layout and offset 0 or more: x itself where it is one, else a copy.

@@ -11,11 +11,10 @@
 
 #include "base/check.h"
 #include "base/fork_mutex.h"
+#include "runtime/pieces.h"
 
 namespace sinter::runtime {
 namespace {
-
-constexpr std::size_t kHuge = std::size_t{2} << 20;  // from here on: blocks of their own, aligned for and advised to use huge pages
 
 // Size classes: four steps per power of two, so that at most a fifth of a block is unused.
 std::size_t class_of(std::size_t bytes) {
@@ -38,6 +37,7 @@ struct Pool {
   ForkMutex lock{LockRank::Allocator};
   Idle* idle[260] = {};  // by size class
   std::size_t idle_bytes = 0;
+  Pieces pieces;
   std::atomic<std::size_t> active{0}, peak{0}, limit{kNoLimit}, cache_limit{kNoLimit};
 };
 thread_local std::int64_t allocations_left = -1;
@@ -47,26 +47,25 @@ Pool& pool() {
   return *p;
 }
 
-void* system_allocate(std::size_t bytes) {
-  if (bytes < kHuge) return std::aligned_alloc(Buffer::kAlign, (bytes + Buffer::kAlign - 1) / Buffer::kAlign * Buffer::kAlign);
-  // Over-map and trim, so that the block starts on a huge page.
-  void* raw = mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  auto start = reinterpret_cast<std::uintptr_t>(raw), aligned = (start + kHuge - 1) / kHuge * kHuge;
-  if (aligned > start) munmap(raw, aligned - start);
-  if (std::size_t tail = start + kHuge - aligned; tail > 0) munmap(reinterpret_cast<void*>(aligned + bytes), tail);
-  madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
-  return reinterpret_cast<void*>(aligned);
+// Large blocks are pages of their own, medium ones pieces of such.
+void* system_allocate(Pool& p, std::size_t bytes) {
+  if (bytes >= kHugePage) return map_huge(bytes);
+  if (!Pieces::serves(bytes)) return std::aligned_alloc(Buffer::kAlign, (bytes + Buffer::kAlign - 1) / Buffer::kAlign * Buffer::kAlign);
+  std::lock_guard guard(p.lock);
+  return p.pieces.take(bytes);
 }
-void system_free(void* p, std::size_t bytes) {
-  if (bytes < kHuge)
-    std::free(p);
+// The lock is held.
+void system_free(Pool& p, void* block, std::size_t bytes) {
+  if (bytes >= kHugePage)
+    munmap(block, bytes);
+  else if (Pieces::serves(bytes))
+    p.pieces.give(block);
   else
-    munmap(p, bytes);
+    std::free(block);
 }
 std::size_t block_bytes(std::size_t c) {  // what a block of the class occupies: whole pages for mapped ones
   std::size_t b = class_bytes(c);
-  return b < kHuge ? b : (b + 4095) / 4096 * 4096;
+  return b < kHugePage ? b : (b + 4095) / 4096 * 4096;
 }
 
 }  // namespace
@@ -97,10 +96,10 @@ BufferRef allocate(std::size_t bytes) {
     trim = p.idle_bytes > limit - now;
   }
   if (trim) release_cache();
-  if (!b->data) b->data = system_allocate(capacity);
+  if (!b->data) b->data = system_allocate(p, capacity);
   if (!b->data) {
     release_cache();
-    b->data = system_allocate(capacity);
+    b->data = system_allocate(p, capacity);
   }
   if (!b->data) {
     p.active.fetch_sub(bytes, std::memory_order_relaxed);
@@ -132,7 +131,7 @@ BufferRef::~BufferRef() {
     p.active.fetch_sub(buffer_->bytes, std::memory_order_relaxed);
     std::lock_guard guard(p.lock);
     if (p.idle_bytes + buffer_->capacity > p.cache_limit.load(std::memory_order_relaxed)) {
-      system_free(buffer_->data, buffer_->capacity);
+      system_free(p, buffer_->data, buffer_->capacity);
     } else {
       Idle*& first = p.idle[class_of(buffer_->bytes)];
       first = new (buffer_->data) Idle{first};
@@ -155,7 +154,7 @@ void release_cache() {
   for (std::size_t c = 0; c < std::size(p.idle); ++c)
     while (Idle* first = p.idle[c]) {
       p.idle[c] = first->next;
-      system_free(first, block_bytes(c));
+      system_free(p, first, block_bytes(c));
     }
   p.idle_bytes = 0;
 }

@@ -51,6 +51,33 @@ TEST(Loops, StridedRowSums) {
   }
 }
 
+// y[r] = sum over i of x[(i + shift) % size] * ((i + shift) / size), where a size is shorter than the lanes that run at once, and longer.
+TEST(Loops, IndicesDividedBySizes) {
+  for (int unroll : {1, 4}) {
+    Builder b;
+    b.buffer(float64, false);
+    b.buffer(float64, true);
+    const Ref rows = b.arg(), n = b.arg(), size = b.arg(), shift = b.arg();
+    const Ref none = b.constant(float64, 0);
+    const Ref r = b.loop(LoopKind::Parallel, b.index(0), rows);
+    const Ref i = b.loop(LoopKind::Vector, b.index(0), n, unroll);
+    const Ref sum = b.carry(float64, none);
+    const Ref at = b.compute(Op::Add, int64, i, shift);
+    const Ref quotient = b.cast(b.compute(Op::FloorDivide, int64, at, size), float64);
+    const Ref x = b.load(0, b.compute(Op::Remainder, int64, at, size));
+    b.next(sum, b.compute(Op::Add, float64, sum, b.compute(Op::Multiply, float64, x, quotient)));
+    b.end();
+    b.store(1, r, b.combine(Op::Add, sum));
+    b.end();
+    b.kernel.name = str("divided_indices_", unroll);
+    for (int size_is : {1, 2, 3, 16, 31, 64, 67, 1000})
+      for (int length : {1, 16, 63, 64, 200})
+        for (int begin : {0, 5})
+          check_kernel(b.kernel, {{random_elements(float64, 1000, 4), random_elements(float64, 2, 5)}, {2, length, size_is, begin}, {}, 2},
+                       str("size ", size_is, ", length ", length));
+  }
+}
+
 // Products of few rows: code against the interpreter, and one layout of the matrix against the other.
 TEST(Loops, ProductsOfFewRows) {
   for (Dtype t : {float16, bfloat16, float32, float64})

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "engine/kernel_store.h"
 #include "sinter/sinter.h"
 
 namespace {
@@ -147,6 +148,38 @@ TEST(Explain, SaysWhyNeighboursDidNotFuse) {
     auto f = compile(c.f, {.name = "center"});
     f(zeros(c.shape));
     EXPECT_NE(f.explain().find(c.reason), std::string::npos) << f.explain();
+  }
+}
+
+// What a trace computes of constants: nobody makes kernels for a little work, and few for more.
+TEST(ConstantsOfATrace, NeedFewKernels) {
+  struct Constants {
+    const char* name;
+    Array (*f)(const Array&);
+    Shape shape;
+    int kernels;  // of the call, and those that the trace adds to the store
+  };
+  const Constants cases[] = {
+      {"little", [](const Array& x) { return x * sin(astype(arange(40) % 7, float32)) + cumsum(x, 0) * 0; }, {40}, 2},
+      {"two_that_share",
+       [](const Array& x) {
+         const Array places = astype(arange(56) % 11, float32) / 3;
+         return x * reshape(cos(places), {7, 8}) + max(reshape(cos(places), {7, 8}), 1, true) - sum(reshape(places, {7, 8}), 0);
+       },
+       {7, 8},
+       1},
+      {"much", [](const Array& x) { return x + tan(astype(arange(60000) % 13, float32) / 7 - 3.5); }, {60000}, 2},
+      {"a_sum", [](const Array& x) { return x * cumsum(astype(arange(33) % 5, float32), 0); }, {33}, 1},
+  };
+  for (const Constants& c : cases) {
+    const Array x = full(c.shape, 0.37f);
+    x.eval();
+    auto f = compile(c.f, {.name = c.name});
+    clear_cache();
+    const std::int64_t before = engine::kernel_count();
+    const Array compiled = f(x);
+    EXPECT_EQ(engine::kernel_count() - before, c.kernels) << c.name;
+    EXPECT_EQ(compiled.to_vector<float>(), c.f(x).to_vector<float>()) << c.name;
   }
 }
 

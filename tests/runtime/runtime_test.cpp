@@ -1,13 +1,16 @@
 // The allocator, the thread pool and the workers; lazy values under threads.
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
 
 #include "engine/value.h"
 #include "runtime/buffer.h"
+#include "runtime/pieces.h"
 #include "runtime/pool.h"
 #include "runtime/workers.h"
 #include "sinter/sinter.h"
@@ -36,6 +39,45 @@ TEST(Buffer, ReusesIdleMemoryOfTheSameSize) {
   }
   runtime::release_cache();
   EXPECT_EQ(runtime::cache_memory(), 0u);
+}
+
+TEST(Buffer, PiecesOfHugePagesAreApartAndGoBack) {
+  constexpr std::size_t kSizes[] = {256 << 10, 300 << 10, 1 << 20, 2 << 20, 700 << 10, 1900 << 10, 255 << 10};
+  runtime::release_cache();
+  for (int round = 0; round < 3; ++round) {
+    std::vector<runtime::BufferRef> held;
+    for (int i = 0; i < 40; ++i) {
+      const std::size_t bytes = kSizes[static_cast<std::size_t>(i) % std::size(kSizes)];
+      held.push_back(runtime::allocate(bytes));
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(held.back().data()) % 64, 0u);
+      std::memset(held.back().data(), i + round, bytes);
+      if (i % 3 == 2) held.erase(held.begin() + i / 3);
+    }
+    for (const runtime::BufferRef& b : held) {  // nobody has written into it since
+      const char* at = static_cast<const char*>(b.data());
+      EXPECT_TRUE(std::all_of(at, at + b.bytes(), [&](char c) { return c == at[0]; }));
+    }
+    held.clear();
+    if (round == 1) runtime::release_cache();
+  }
+  runtime::release_cache();
+  EXPECT_EQ(runtime::cache_memory(), 0u);
+}
+TEST(Pieces, PagesWithoutPiecesAreUnmapped) {
+  runtime::Pieces pieces;
+  void* first = pieces.take(1 << 20);
+  void* second = pieces.take(1 << 20);
+  void* third = pieces.take(512 << 10);
+  ASSERT_TRUE(first && second && third);
+  EXPECT_EQ(static_cast<char*>(second) - static_cast<char*>(first), 1 << 20);
+  EXPECT_NE(reinterpret_cast<std::uintptr_t>(third) / runtime::kHugePage, reinterpret_cast<std::uintptr_t>(first) / runtime::kHugePage);
+  unsigned char resident = 0;
+  EXPECT_EQ(mincore(first, 4096, &resident), 0);
+  pieces.give(first);
+  EXPECT_EQ(mincore(second, 4096, &resident), 0);
+  pieces.give(second);
+  EXPECT_NE(mincore(second, 4096, &resident), 0);
+  pieces.give(third);
 }
 
 TEST(Buffer, PeakFollowsAndResets) {

@@ -84,7 +84,7 @@ inline engine::Plan plan_of(const Graph& g, std::span<const Array> inputs, bool 
   engine::Prepared p = engine::prepare(g, options);
   std::vector<graph::Layout> layouts;
   for (const Array& a : inputs) layouts.push_back({0, a.get()->layout.strides});
-  return engine::Plan(p, layouts, false);
+  return engine::Plan(p, layouts, {});
 }
 
 /// The outputs by the plan of a compiled function.

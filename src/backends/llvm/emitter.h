@@ -50,6 +50,8 @@ class Emitter : public ops::Machine {
   /// int64: base + step * (lane's offset in the frame).
   ops::Val affine(llvm::Value* base, llvm::Value* step);
   const Bundle& bundle(const ops::Val& v) const { return bundles_[v.id]; }
+  /// Whether it is an index of lanes that follow each other.
+  bool contiguous(const ops::Val& index) const;
   /// The value of each part, vectors of frame.width lanes.
   Values lanes(const ops::Val& v);
 
@@ -123,7 +125,6 @@ class Emitter : public ops::Machine {
   void repeat(llvm::Value* count, FunctionRef<void(llvm::Value*)> body);
   void store_vectors(llvm::Value* start, const Values& vectors, llvm::Align align, llvm::Value* streams);
   llvm::Value* passes_caches(llvm::Value* streams, llvm::Value* address, int vector);
-  bool contiguous(const ops::Val& index) const;
   bool masked_access(Dtype storage) const;
   ops::Val pair_index(const ops::Val& index, int component);
 

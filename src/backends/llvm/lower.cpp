@@ -44,6 +44,7 @@ class Lowering {
   void parallel(Ref loop, std::size_t last);
   void vector(Ref loop, std::size_t last);
   void combine(const Inst& i, Ref r);
+  bool divide_index(const Inst& i, Ref r);
   void load_arguments();
   void find_streams(Value* word);
 
@@ -158,6 +159,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Scalar: values_[r] = scalars_[imm]; return;
     case Code::Const: values_[r] = ops::wide_constant(emitter_, i.dtype, static_cast<std::uint64_t>(i.imm)); return;
     case Code::Compute: {
+      if (divide_index(i, r)) return;
       std::vector<Wide> in;
       for (Ref ref : i.in) {
         if (ref != kNone) in.push_back(values_[ref]);
@@ -208,6 +210,22 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Loop:
     case Code::End: return;
   }
+}
+
+// The index of a Vector loop by a size. Division has no vector instruction: only that of lane 0 is divided, and the others, which follow
+// it, take the size off as often as they have to.
+bool Lowering::divide_index(const Inst& i, Ref r) {
+  if ((i.op != ops::Op::FloorDivide && i.op != ops::Op::Remainder) || k_.body[i.in[1]].code != Code::Arg) return false;
+  const Wide &index = values_[i.in[0]], &size = values_[i.in[1]];
+  if (!emitter_.contiguous(index.re)) return false;
+  const std::array first{Wide{int64, emitter_.uniform(int64, emitter_.bundle(index.re).base), {}}, size};
+  const Val quotient = ops::expand(ops::Op::FloorDivide, int64, first).re, rest = ops::expand(ops::Op::Remainder, int64, first).re;
+  const std::vector<Val> lanes = emitter_.loop(
+      {emitter_.affine(emitter_.scalar(rest), builder_.getInt64(1)), quotient},
+      [&](std::span<const Val> s) -> Val { return (s[0] >= size.re) & (size.re > 0); },
+      [&](std::span<const Val> s) -> std::vector<Val> { return {s[0] - size.re, s[1] + 1}; });
+  values_[r] = {int64, lanes[i.op == ops::Op::Remainder ? 0 : 1], {}};
+  return true;
 }
 
 std::size_t Lowering::first_inside(Ref loop) const {
@@ -319,15 +337,30 @@ void Lowering::serial(Ref loop, std::size_t last) {
   bind(state);
 }
 
-// Part by part, each with its own partials: a short row leaves most parts out.
+// Part by part, each with its own partials: a short row leaves most parts out. The code is there once, and finds the partials on the stack.
 void Lowering::tail(Value* begin, Value* end, int parts, State& state, Body body) {
-  for (int p = 0; p < parts; ++p) {
-    State own;
-    for (std::size_t n = static_cast<std::size_t>(p); n < state.size(); n += static_cast<std::size_t>(parts)) own.push_back(state[n]);
-    Value* start = builder_.CreateAdd(begin, builder_.getInt64(static_cast<std::uint64_t>(p * target_.lanes)));
-    own = counted(start, end, target_.lanes, true, std::move(own), body);
-    for (std::size_t n = 0; n < own.size(); ++n) state[n * static_cast<std::size_t>(parts) + static_cast<std::size_t>(p)] = own[n];
+  if (parts == 1) {
+    state = counted(begin, end, target_.lanes, true, std::move(state), body);
+    return;
   }
+  const auto count = static_cast<std::size_t>(parts);
+  std::vector<Value*> arrays;  // of each carried value, its parts
+  for (std::size_t n = 0; n < state.size(); n += count) arrays.push_back(stack(builder_, state[n]->getType(), parts));
+  auto place = [&](std::size_t n, Value* part) { return builder_.CreateGEP(state[n * count]->getType(), arrays[n], part); };
+  state = counted(begin, end, 1, true, state, [&](Value*, const State& current) {
+    for (std::size_t n = 0; n < current.size(); ++n) builder_.CreateStore(current[n], place(n / count, builder_.getInt64(n % count)));
+    counted(begin, end, target_.lanes, false, {builder_.getInt64(0)}, [&](Value* index, const State& part) {
+      State own;
+      for (std::size_t n = 0; n < arrays.size(); ++n) own.push_back(builder_.CreateLoad(state[n * count]->getType(), place(n, part[0])));
+      own = body(index, own);
+      for (std::size_t n = 0; n < arrays.size(); ++n) builder_.CreateStore(own[n], place(n, part[0]));
+      return State{builder_.CreateAdd(part[0], builder_.getInt64(1))};
+    });
+    State after;
+    for (std::size_t n = 0; n < current.size(); ++n)
+      after.push_back(builder_.CreateLoad(current[n]->getType(), place(n / count, builder_.getInt64(n % count))));
+    return after;
+  });
 }
 
 // A main loop without masks, then a masked tail that goes part by part (kernels of much arithmetic: one masked loop).

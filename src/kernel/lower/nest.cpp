@@ -1,5 +1,8 @@
 #include "kernel/lower/nest.h"
 
+#include <algorithm>
+#include <span>
+
 namespace sinter::kernel {
 
 using ops::Op;
@@ -80,7 +83,9 @@ void Nest::open(Builder& b, const Axis& axis, Ref index, bool lanes, Access& a) 
     if (k > 0) {
       Ref extent = arg(b, list[k].extent);
       i = b.compute(Op::Remainder, Dtype::int64, rest, extent);
-      rest = b.compute(Op::FloorDivide, Dtype::int64, rest, extent);
+      const auto outer = std::span(list).first(k);
+      if (std::any_of(outer.begin(), outer.end(), [](const Run& r) { return r.stride != 0; }))
+        rest = b.compute(Op::FloorDivide, Dtype::int64, rest, extent);
     }
     step(i, list[k].stride);
   }
