@@ -19,6 +19,7 @@ Ref Builder::buffer(Dtype t, bool written, bool scratch) {
 }
 
 Ref Builder::arg() { return add({.code = Code::Arg, .imm = kernel.integers++}); }
+Ref Builder::range(int end) { return add({.code = Code::Range, .imm = end}); }
 Ref Builder::scalar(Dtype t) { return add({.code = Code::Scalar, .dtype = t, .imm = kernel.scalars++}); }
 
 Ref Builder::constant(Dtype t, std::uint64_t bits) {

@@ -62,6 +62,7 @@ class Interpreter {
       const Inst& i = k_.body[r];
       switch (i.code) {
         case Code::Arg: set(f, r, block_[k_.buffers.size() + static_cast<std::size_t>(i.imm)]); break;
+        case Code::Range: set(f, r, static_cast<Word>(i.imm == 0 ? begin_ : end_)); break;
         case Code::Scalar: set(f, r, block_[k_.buffers.size() + static_cast<std::size_t>(k_.integers + i.imm)]); break;
         case Code::Const: set(f, r, static_cast<Word>(i.imm)); break;
         case Code::Loop:

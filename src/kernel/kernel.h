@@ -6,11 +6,12 @@
 // Arguments. Everything that is not structure is an argument, so that one kernel serves all sizes: `Arg` reads 64-bit integers
 // (extents, strides, offsets), `Scalar` reads scalar operands by bits, Load and Store go through `Buffer`s. A launch passes one block
 // of 64-bit words: buffers (pointers), then integers, then scalars. Beside it, a word `streams`: where bit b is set, buffer b is written
-// and not soon read, so stores to it may pass the caches. It changes no result. A scratch buffer is memory of the running thread's own,
-// whose content an iteration of the Parallel loop neither finds nor leaves.
+// and not soon read, so stores to it may pass the caches. It changes no result. A scratch buffer is memory of the running thread's own, in
+// which a run of the kernel finds nothing and leaves nothing.
 //
 // Loops.
-//   Parallel  the outermost loop, at most one. Its iterations are independent; a launch runs any sub-range of them on any thread.
+//   Parallel  the outermost loop, at most one. A launch runs any sub-range of its iterations, in order, on any thread (a run). Results do
+//             not depend on where ranges begin and end; `Range` says it, for what one iteration leaves to the next of its run.
 //   Serial    iterations in order. May stand inside a Vector loop: each lane then carries its own values.
 //   Vector    iterations in lanes. Not inside another Vector loop.
 // A loop's index (int64) is the Loop's own Ref. Iterations run from in[0] to in[1] (exclusive), step 1.
@@ -30,7 +31,8 @@
 // step from lane to lane, in[1] by 1.
 // A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of
 // one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one), or in a
-// later Vector loop of the same iteration of the Parallel loop.
+// later Vector loop of the same iteration of the Parallel loop; or, of one buffer, what earlier iterations of the same Vector loop have
+// read.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -47,6 +49,7 @@ inline constexpr int kTile = 16;
 
 enum class Code : std::uint8_t {
   Arg,      // integer argument number imm: int64
+  Range,    // of the run: the first iteration of the Parallel loop (imm 0), or the one past its last (1): int64
   Scalar,   // scalar argument number imm, of `dtype`
   Const,    // literal of `dtype`: the bits of its stored form in imm
   Loop,     // in[0] begin, in[1] end; kind; unroll (Vector only; a power of two, 1 to 8)
@@ -71,7 +74,7 @@ struct Inst {
   std::uint16_t prefetch = 0;        // Loop, Vector: bytes ahead of contiguous accesses to prefetch; 0: none
   std::uint16_t to = 0;              // Tile: buffer
   Ref in[4] = {kNone, kNone, kNone, kNone};
-  std::int64_t imm = 0;  // Arg, Scalar: number; Const: bits; Load, Store, Prefetch, Tile: buffer
+  std::int64_t imm = 0;  // Arg, Scalar, Range: number; Const: bits; Load, Store, Prefetch, Tile: buffer
   bool operator==(const Inst&) const = default;
 };
 
@@ -108,6 +111,7 @@ class Builder {
   Ref add(Inst i);
   Ref buffer(Dtype t, bool written, bool scratch = false);  // returns its number
   Ref arg();                                                // a new integer argument
+  Ref range(int end);                                       // 0: the first, 1: past the last
   Ref scalar(Dtype t);                                      // a new scalar argument
   Ref constant(Dtype t, std::uint64_t bits);
   Ref index(std::int64_t v) { return constant(Dtype::int64, static_cast<std::uint64_t>(v)); }

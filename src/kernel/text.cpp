@@ -65,6 +65,11 @@ struct Printer {
         out += "arg ";
         integer(i.imm);
         break;
+      case Code::Range:
+        define(r);
+        out += "range ";
+        integer(i.imm);
+        break;
       case Code::Scalar:
         define(r);
         out += "scalar ";
@@ -307,6 +312,9 @@ struct Parser {
     if (lex.accept("arg")) {
       i.code = Code::Arg;
       i.imm = number(1 << 20);
+    } else if (lex.accept("range")) {
+      i.code = Code::Range;
+      i.imm = number(1);
     } else if (lex.accept("scalar")) {
       i.code = Code::Scalar;
       i.imm = number(1 << 20);

@@ -60,18 +60,19 @@ class Verifier {
   void check_unused_fields(const Inst& i) const {
     const Inst none{.code = i.code};
     const bool loop = i.code == Code::Loop, op = i.code == Code::Compute || i.code == Code::Combine;
-    const bool number = i.code == Code::Arg || i.code == Code::Scalar || i.code == Code::Const || i.code == Code::Load ||
-                        i.code == Code::Store || i.code == Code::Prefetch || i.code == Code::Tile;
-    const bool dtype = !loop && i.code != Code::Arg && i.code != Code::End;
+    const bool number = i.code == Code::Arg || i.code == Code::Range || i.code == Code::Scalar || i.code == Code::Const ||
+                        i.code == Code::Load || i.code == Code::Store || i.code == Code::Prefetch || i.code == Code::Tile;
+    const bool dtype = !loop && i.code != Code::Arg && i.code != Code::Range && i.code != Code::End;
     require(loop || (i.kind == none.kind && i.unroll == none.unroll && i.prefetch == none.prefetch),
             "kind, unroll and prefetch belong to loops");
     require(op || i.op == none.op, "an operation belongs to Compute and Combine");
-    require(number || i.imm == none.imm, "a number belongs to Arg, Scalar, Const, Load, Store, Prefetch and Tile");
+    require(number || i.imm == none.imm, "a number belongs to Arg, Range, Scalar, Const, Load, Store, Prefetch and Tile");
     require(i.code == Code::Tile || i.to == none.to, "a second buffer belongs to Tile");
-    require(dtype || i.dtype == none.dtype, "loops, Arg and End have the dtype int64");
+    require(dtype || i.dtype == none.dtype, "loops, Arg, Range and End have the dtype int64");
     int used = 0;
     switch (i.code) {
       case Code::Arg:
+      case Code::Range:
       case Code::Scalar:
       case Code::Const:
       case Code::End: break;
@@ -91,6 +92,7 @@ class Verifier {
   void inst(const Inst& i) {
     switch (i.code) {
       case Code::Arg: return require(i.imm >= 0 && i.imm < k_.integers, "there is no such integer argument");
+      case Code::Range: return require(parallel_ && (i.imm == 0 || i.imm == 1), "a Range without a Parallel loop, or neither 0 nor 1");
       case Code::Scalar: return require(i.imm >= 0 && i.imm < k_.scalars, "there is no such scalar argument");
       case Code::Const:
         return require(size_of(i.dtype) == 8 || static_cast<std::uint64_t>(i.imm) >> (8 * size_of(i.dtype)) == 0,
@@ -156,7 +158,6 @@ class Verifier {
   void carry(const Inst& i) {
     require(carries_allowed_, "a Carry does not stand right after its loop");
     const LoopKind kind = k_.body[open_.back()].kind;
-    require(kind != LoopKind::Parallel, "a Carry in a Parallel loop");
     require(use(i.in[0]) == i.dtype, "the initial value has not the dtype of its Carry");
     require(kind != LoopKind::Vector || !varies_[at_], "the initial value of a Vector loop's Carry differs between lanes");
     varies_[at_] = vector() != nullptr;

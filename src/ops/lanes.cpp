@@ -123,6 +123,13 @@ T scale(T a, T b) {
   return std::ldexp(a, static_cast<int>(b));
 }
 
+// `first_of_equals` matters for zeros alone, which differ in sign.
+template <class T>
+T max_or_min(T a, T b, bool first, bool first_of_equals) {
+  if (std::isnan(a)) return a;
+  return first || (a == b && first_of_equals) ? a : b;
+}
+
 // x = m 2^e, 3/4 <= m < 3/2.
 struct Parts {
   float exponent, mantissa;
@@ -220,6 +227,8 @@ Val Lanes::emit(Prim prim, Dtype result, std::span<const Val> operands) {
         case Prim::sub: return each2(tag, [](T a, T b) { return a - b; });
         case Prim::mul: return each2(tag, [](T a, T b) { return a * b; });
         case Prim::div: return each2(tag, [](T a, T b) { return a / b; });
+        case Prim::max: return each2(tag, [](T a, T b) { return max_or_min(a, b, a > b, std::signbit(b)); });
+        case Prim::min: return each2(tag, [](T a, T b) { return max_or_min(a, b, a < b, std::signbit(a)); });
         case Prim::neg: return each1(tag, [](T a) { return -a; });
         case Prim::abs: return each1(tag, [](T a) { return std::abs(a); });
         case Prim::sqrt: return each1(tag, [](T a) { return std::sqrt(a); });

@@ -40,8 +40,7 @@ class Lowering {
 
   void block(std::size_t first, std::size_t last);
   void instruction(const Inst& i, Ref r);
-  void serial(Ref loop, std::size_t last);
-  void parallel(Ref loop, std::size_t last);
+  void in_order(Ref loop, Value* begin, Value* end, std::size_t last);
   void vector(Ref loop, std::size_t last);
   void combine(const Inst& i, Ref r);
   bool divide_index(const Inst& i, Ref r);
@@ -144,9 +143,9 @@ void Lowering::block(std::size_t first, std::size_t last) {
     if (i.kind == LoopKind::Vector)
       vector(ref, end);
     else if (i.kind == LoopKind::Parallel)
-      parallel(ref, end);
+      in_order(ref, begin_, end_, end);
     else
-      serial(ref, end);
+      in_order(ref, scalar(i.in[0]), scalar(i.in[1]), end);
     r = end;
   }
 }
@@ -156,6 +155,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
   const auto imm = static_cast<std::size_t>(i.imm);
   switch (i.code) {
     case Code::Arg: values_[r] = {int64, emitter_.uniform(int64, integers_[imm]), {}}; return;
+    case Code::Range: values_[r] = {int64, emitter_.uniform(int64, imm == 0 ? begin_ : end_), {}}; return;
     case Code::Scalar: values_[r] = scalars_[imm]; return;
     case Code::Const: values_[r] = ops::wide_constant(emitter_, i.dtype, static_cast<std::uint64_t>(i.imm)); return;
     case Code::Compute: {
@@ -305,16 +305,8 @@ Lowering::State Lowering::counted(Value* begin, Value* end, int step, bool once,
   return state;
 }
 
-void Lowering::parallel(Ref loop, std::size_t last) {
-  counted(begin_, end_, 1, false, {}, [&](Value* index, const State&) {
-    values_[loop] = {int64, emitter_.uniform(int64, index), {}};
-    block(loop + 1, last);
-    return State{};
-  });
-}
-
-void Lowering::serial(Ref loop, std::size_t last) {
-  const Inst& i = k_.body[loop];
+// Serial and Parallel loops.
+void Lowering::in_order(Ref loop, Value* begin, Value* end, std::size_t last) {
   const std::vector<Ref> carried = carries(loop);
   State state;
   for (Ref c : carried) {
@@ -324,7 +316,7 @@ void Lowering::serial(Ref loop, std::size_t last) {
     std::size_t at = 0;
     for (Ref c : carried) unflatten(c, s, at);
   };
-  state = counted(scalar(i.in[0]), scalar(i.in[1]), 1, false, std::move(state), [&](Value* index, const State& current) {
+  state = counted(begin, end, 1, false, std::move(state), [&](Value* index, const State& current) {
     values_[loop] = {int64, emitter_.uniform(int64, index), {}};
     bind(current);
     block(first_inside(loop), last);

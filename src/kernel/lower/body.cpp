@@ -78,13 +78,13 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
   for (Id id : group.outputs)
     if (graph::is_pointwise(g[id])) {
       std::size_t access = nest.add(nest.spread(g[id].type.shape, layout_of(id).strides));
-      stores_.push_back({id, add_buffer(id, true), access});
+      stores_.push_back({id, {add_buffer(id, true), access}});
     }
   count_live();
   // A leaf that is read only where outputs are written may share their memory.
   for (auto& [id, leaf] : leaves_) {
     bool same = !stores_.empty();
-    for (const Store& s : stores_) same = same && nest.same_walk(leaf.access, s.access);
+    for (const Store& s : stores_) same = same && nest.same_walk(leaf.access, s.place.access);
     buffers[static_cast<std::size_t>(leaf.buffer)].same_index = same;
   }
 }
@@ -199,7 +199,7 @@ void Body::prefetch_inputs(const std::vector<const Axis*>& rows, const Axis& lan
       }
 }
 void Body::prefetch_outputs() {
-  for (const Store& s : stores_) b_.prefetch(s.buffer, nest_.index(b_, s.access));
+  for (const Store& s : stores_) b_.prefetch(s.place.buffer, nest_.index(b_, s.place.access));
 }
 
 Ref Body::load(Id id) {
@@ -225,7 +225,7 @@ Ref Body::value(Id id) {
 
 void Body::emit() {
   emit(group_.members);
-  for (const Store& s : stores_) store(s.id, s.id);
+  for (const Store& s : stores_) store(s.id, s.place);
 }
 void Body::emit(const std::vector<Id>& members) {
   for (Id id : members)
@@ -236,16 +236,16 @@ void Body::emit(const std::vector<Id>& members) {
       if (scoped_) scope_members_.push_back(id);
     }
 }
-const Body::Store& Body::store_of(Id output) const {
-  return *std::find_if(stores_.begin(), stores_.end(), [&](const Store& s) { return s.id == output; });
+Body::Place Body::place_of(Id output) const {
+  return std::find_if(stores_.begin(), stores_.end(), [&](const Store& s) { return s.id == output; })->place;
 }
-void Body::store(Id member, Id output) {
-  const Store& s = store_of(output);
-  b_.store(s.buffer, nest_.index(b_, s.access), values_.at(member));
+Body::Place Body::scratch_row(Dtype t, const Axis& lanes) {
+  buffers.push_back({});
+  return {static_cast<int>(b_.buffer(t, true, true)), nest_.add_walk({{&lanes, 1}})};
 }
-void Body::load_kept(Id member, Id output) {
-  const Store& s = store_of(output);
-  values_[member] = b_.load(s.buffer, nest_.index(b_, s.access));
+void Body::store(Id member, Place place) { b_.store(place.buffer, nest_.index(b_, place.access), values_.at(member)); }
+void Body::load_kept(Id member, Place place) {
+  values_[member] = b_.load(place.buffer, nest_.index(b_, place.access));
   scope_members_.push_back(member);
 }
 void Body::close_scope() {

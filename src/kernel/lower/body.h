@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "kernel/lower/nest.h"
@@ -19,15 +20,22 @@ class Body {
   void emit();
   /// Computes these members, which are in order, and reads what reductions among them fold. What they read of other members must be known.
   void emit(const std::vector<graph::Id>& members);
-  /// Stores a pointwise member in the memory of an output; at the same point, loads it from there in a later loop.
-  void store(graph::Id member, graph::Id output);
-  void load_kept(graph::Id member, graph::Id output);
+  /// Where a member lies in memory: an output's, or scratch memory of one row along `lanes` (after the nest has formed its axes).
+  struct Place {
+    int buffer;
+    std::size_t access;
+  };
+  Place place_of(graph::Id output) const;
+  Place scratch_row(Dtype t, const Axis& lanes);
+  /// Stores a pointwise member; at the same point, loads it from there in a later loop.
+  void store(graph::Id member, Place place);
+  void load_kept(graph::Id member, Place place);
   /// A member, or the element of an array, at the current point; for a view of a member, the member.
   Ref value(graph::Id id);
   /// The member whose value this operand is, as it is or of its row through views; the operand if there is none.
   graph::Id under(graph::Id operand) const;
-  /// Says what a reduction's result is.
-  void define(graph::Id reduction, Ref result) { values_[reduction] = result; }
+  /// Says what a row value is; returns what it was, kNone if nothing yet.
+  Ref define(graph::Id member, Ref result) { return std::exchange(values_.try_emplace(member, kNone).first->second, result); }
   /// Between these, what is computed and loaded is forgotten at the end, as by a loop that closes.
   void open_scope() { scoped_ = true; }
   void close_scope();
@@ -66,11 +74,9 @@ class Body {
   };
   struct Store {
     graph::Id id;
-    int buffer;
-    std::size_t access;
+    Place place;
   };
   bool is_member(graph::Id id) const { return std::binary_search(group_.members.begin(), group_.members.end(), id); }
-  const Store& store_of(graph::Id output) const;
   /// Whether the leaf, new or there before, is read by these strides.
   bool add_leaf(graph::Id id, graph::Strides strides);
   int add_buffer(graph::Id id, bool written);

@@ -90,18 +90,12 @@ inline Val multiply_add(const Val& x, const Val& y, const Val& z) { return is_fl
 
 /// NaN if either is; +0 exceeds -0.
 inline Val maximum(const Val& x, const Val& y) {
-  if (x.dtype == Dtype::bool_) return x | y;
-  const Val larger = select(y < x, x, y);  // y where y is NaN
-  if (!is_floating(x.dtype)) return larger;
-  const Val equal = bitcast(word_of(x) & word_of(y), x.dtype);
-  return select(x == x, select(x == y, equal, larger), x);
+  if (is_floating(x.dtype)) return emit(Prim::max, x.dtype, {x, y});
+  return x.dtype == Dtype::bool_ ? x | y : select(y < x, x, y);
 }
 inline Val minimum(const Val& x, const Val& y) {
-  if (x.dtype == Dtype::bool_) return x & y;
-  const Val smaller = select(x < y, x, y);
-  if (!is_floating(x.dtype)) return smaller;
-  const Val equal = bitcast(word_of(x) | word_of(y), x.dtype);
-  return select(x == x, select(x == y, equal, smaller), x);
+  if (is_floating(x.dtype)) return emit(Prim::min, x.dtype, {x, y});
+  return x.dtype == Dtype::bool_ ? x & y : select(x < y, x, y);
 }
 inline Val clip(const Val& x, const Val& low, const Val& high) { return minimum(maximum(x, low), high); }
 
