@@ -65,7 +65,7 @@ void Planner::assign_buffers() {
         return made && !r.written && r.same_index && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
                std::find(taken.begin(), taken.end(), r.storage) == taken.end();
       };
-      // A written buffer that is only partly written in this step (concatenate, pad) has no reads at the same index; scratch neither.
+      // A written buffer that is only partly written in this step (concatenate) has no reads at the same index; scratch neither.
       auto source = std::find_if(uses.begin(), uses.end(), [&](const Use& r) {
         return in_place(r) && storages_[r.storage].input < 0 && !storages_[r.storage].is_output;
       });

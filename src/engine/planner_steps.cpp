@@ -39,12 +39,6 @@ void Planner::emit(const Item& item) {
       }
       return;
     }
-    case Op::Pad: {
-      emit_copy(n.in[1], at, n.type.shape);
-      Place inside = at;
-      for (std::size_t d = 0; d < n.type.shape.size(); ++d) inside.layout.offset += n.attrs[d] * at.layout.strides[d];
-      return emit_copy(n.in[0], inside, g_[n.in[0]].type.shape);
-    }
     case Op::ScatterAdd:
     case Op::PutAlong: {
       emit_copy(n.in[0], at, n.type.shape);

@@ -180,10 +180,11 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Load: {
       const Dtype t = k_.buffers[imm].dtype;
       Wide w{t, {}, {}};
+      const Val* condition = i.in[1] == kNone ? nullptr : &operand(1).re;
       if (is_complex(t))
-        std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re);
+        std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re, condition);
       else
-        w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re), t);
+        w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re, condition), t);
       values_[r] = w;
       return;
     }

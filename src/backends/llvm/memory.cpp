@@ -61,7 +61,46 @@ void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write,
     ask();
 }
 
-Val Emitter::load(Value* buffer, Dtype storage, const Val& index) {
+// Where no lane reads, the address is the buffer's: a masked load from a page that is not there is right, and takes hundreds of cycles.
+Val Emitter::load_where(Value* buffer, Dtype storage, const Val& index, const Val& condition) {
+  llvm::Type* element = lane_type(b.getContext(), storage);
+  const llvm::Align align(static_cast<std::uint64_t>(size_of(storage)));
+  const Bundle i = bundles_[index.id], c = bundles_[condition.id];
+  const int width = frame.parts > 0 ? frame.width : target_.lanes;
+  llvm::Type* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
+  Value* nothing = llvm::Constant::getNullValue(vector);
+  auto contiguous_load = [&](Value* from, Value* mask, Value* any) {
+    return b.CreateMaskedLoad(vector, b.CreateSelect(any, from, buffer), align, mask, nothing);
+  };
+  if (i.uniform && c.uniform) {  // one lane of a masked load
+    Value* mask = llvm::Constant::getNullValue(llvm::FixedVectorType::get(b.getInt1Ty(), static_cast<unsigned>(width)));
+    mask = b.CreateInsertElement(mask, c.parts[0], std::uint64_t{0});
+    Value* loaded = contiguous_load(address(buffer, element, i.parts[0]), mask, c.parts[0]);
+    return uniform(storage, b.CreateExtractElement(loaded, std::uint64_t{0}));
+  }
+  const Values masks = lanes(condition);
+  const bool tail = !frame.masks.empty();
+  Values out;
+  if (!contiguous(index) || !masked_access(storage)) {
+    for (std::size_t p = 0; p < masks.size(); ++p)
+      out.push_back(b.CreateMaskedGather(vector, addresses(buffer, element, index, static_cast<int>(p)), align, masks[p], nothing));
+    return varying(storage, std::move(out));
+  }
+  Value* start = address(buffer, element, i.base);
+  for (std::size_t p = 0; p < masks.size(); ++p) {
+    Value* mask = tail ? b.CreateAnd(masks[p], frame.masks[p]) : masks[p];
+    Value* from = p == 0 ? start : b.CreateConstGEP1_64(vector, start, p);
+    out.push_back(contiguous_load(from, mask, c.uniform ? c.parts[0] : b.CreateOrReduce(mask)));
+  }
+  if (tail) {
+    Value* padding = splat(b, b.CreateExtractElement(out[0], std::uint64_t{0}), width);
+    for (std::size_t p = 0; p < out.size(); ++p) out[p] = b.CreateSelect(frame.masks[p], out[p], padding);
+  }
+  return varying(storage, std::move(out));
+}
+
+Val Emitter::load(Value* buffer, Dtype storage, const Val& index, const Val* condition) {
+  if (condition) return load_where(buffer, storage, index, *condition);
   llvm::Type* element = lane_type(b.getContext(), storage);
   const llvm::Align align(static_cast<std::uint64_t>(size_of(storage)));
   const Bundle i = bundles_[index.id];
@@ -262,9 +301,9 @@ Val Emitter::pair_index(const Val& index, int component) {
   return emit(ops::Prim::add, Dtype::int64, std::array{twice, constant(Dtype::int64, static_cast<std::uint64_t>(component))});
 }
 
-std::pair<Val, Val> Emitter::load_pair(Value* buffer, const Val& index) {
-  if (!contiguous(index) || !frame.masks.empty()) {
-    return {load(buffer, Dtype::float32, pair_index(index, 0)), load(buffer, Dtype::float32, pair_index(index, 1))};
+std::pair<Val, Val> Emitter::load_pair(Value* buffer, const Val& index, const Val* condition) {
+  if (condition || !contiguous(index) || !frame.masks.empty()) {
+    return {load(buffer, Dtype::float32, pair_index(index, 0), condition), load(buffer, Dtype::float32, pair_index(index, 1), condition)};
   }
   llvm::Type* both = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(2 * frame.width));
   Value* start = address(buffer, b.getInt64Ty(), bundles_[index.id].base);
