@@ -194,8 +194,8 @@ TEST(Passes, RunnerSkipsAndStops) {
     for (const auto& r : context.runs) names += std::string(r.pass) + " ";
     return names;
   };
-  EXPECT_EQ(passes_run("", ""), "fold simplify sink_views clean drop_dead ");
-  EXPECT_EQ(passes_run("simplify,clean", ""), "fold sink_views drop_dead ");
+  EXPECT_EQ(passes_run("", ""), "fold simplify sink_views clean sink_reads drop_dead ");
+  EXPECT_EQ(passes_run("simplify,clean", ""), "fold sink_views sink_reads drop_dead ");
   EXPECT_EQ(passes_run("", "simplify"), "fold simplify ");
   EXPECT_EQ(passes_run("all", ""), "");
 }

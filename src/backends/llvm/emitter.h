@@ -5,6 +5,7 @@
 // int64 values that are base + lane * step stay in that form through add, sub and mul, so that addresses are recognised as contiguous.
 #pragma once
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "backends/codegen.h"
@@ -57,6 +58,9 @@ class Emitter : public ops::Machine {
   llvm::Value* scalar(const ops::Val& v) {
     return bundles_[v.id].uniform ? bundles_[v.id].parts[0] : b.CreateExtractElement(lanes(v)[0], std::uint64_t{0});
   }
+
+  /// An operation on an index and an Arg (kernel.h), if it takes less in this form: of an index that goes up by 1 from lane to lane.
+  std::optional<ops::Val> index_operation(ops::Op op, const ops::Val& index, const ops::Val& argument);
 
   /// Elements at `index`, in their stored form; where there is a condition, zero bits in lanes where it is false, which read nothing.
   ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val* condition = nullptr);

@@ -158,6 +158,11 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Scalar: values_[r] = scalars_[imm]; return;
     case Code::Const: values_[r] = ops::wide_constant(emitter_, i.dtype, static_cast<std::uint64_t>(i.imm)); return;
     case Code::Compute: {
+      if (i.dtype == int64 && i.in[1] != kNone && k_.body[i.in[1]].code == Code::Arg && emitter_.frame.parts > 0)
+        if (auto v = emitter_.index_operation(i.op, operand(0).re, operand(1).re)) {
+          values_[r] = {v->dtype, *v, {}};
+          return;
+        }
       std::vector<Wide> in;
       for (Ref ref : i.in) {
         if (ref != kNone) in.push_back(values_[ref]);

@@ -31,6 +31,45 @@ bool Emitter::contiguous(const Val& index) const {
   return i.base && is_one(i.step);
 }
 
+std::optional<Val> Emitter::index_operation(ops::Op op, const Val& index, const Val& argument) {
+  const Bundle i = bundles_[index.id], a = bundles_[argument.id];
+  const bool compares = op == ops::Op::Less || op == ops::Op::GreaterEqual, divides = op == ops::Op::FloorDivide || op == ops::Op::Remainder;
+  if (rolled_ || (!compares && !divides) || !contiguous(index) || !a.uniform) return {};
+  auto number = [&](std::int64_t n) { return b.getInt64(static_cast<std::uint64_t>(n)); };
+  auto least = [&](Value* x, std::int64_t y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, number(y)); };
+  auto most = [&](Value* x, std::int64_t y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, number(y)); };
+  auto narrow = [&](Value* x) { return splat(b, b.CreateTrunc(x, b.getInt32Ty()), frame.width); };
+  constexpr std::int64_t kLanes = 256;  // lanes of a frame are fewer
+  llvm::Type* integers = llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(frame.width));
+  Values out;
+  if (compares) {  // the lane's number with the distance, 32 bits wide
+    Value* distance = narrow(least(most(b.CreateSub(a.parts[0], i.base), 0), kLanes));
+    for (Value* offset : frame.offsets) {
+      Value* lane = b.CreateTrunc(offset, integers);
+      out.push_back(op == ops::Op::Less ? b.CreateICmpULT(lane, distance) : b.CreateICmpUGE(lane, distance));
+    }
+    return varying(Dtype::bool_, std::move(out));
+  }
+  // One division of lane 0's index; the others wrap around a few times more. The number of times is exact in float32.
+  Value* divisor = a.parts[0];
+  Value* quotient = b.CreateUDiv(i.base, divisor);
+  Value* rest = b.CreateSub(i.base, b.CreateMul(quotient, divisor));
+  Value* to_wrap = narrow(most(b.CreateSub(rest, divisor), -kLanes));
+  llvm::Type* floats = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(frame.width));
+  Value* size = b.CreateUIToFP(narrow(least(divisor, kLanes)), floats);
+  for (Value* offset : frame.offsets) {
+    Value* beyond = b.CreateAdd(b.CreateTrunc(offset, integers), to_wrap);
+    Value* more = b.CreateFPToSI(b.CreateFDiv(b.CreateSIToFP(beyond, floats), size), integers);
+    Value* zero = llvm::Constant::getNullValue(integers);
+    Value* wraps = b.CreateSelect(b.CreateICmpSLT(beyond, zero), zero, b.CreateAdd(more, llvm::ConstantInt::get(integers, 1)));
+    wraps = b.CreateZExt(wraps, offset->getType());
+    out.push_back(op == ops::Op::FloorDivide
+                      ? b.CreateAdd(splat(b, quotient, frame.width), wraps)
+                      : b.CreateSub(b.CreateAdd(splat(b, rest, frame.width), offset), b.CreateMul(wraps, splat(b, divisor, frame.width))));
+  }
+  return varying(Dtype::int64, std::move(out));
+}
+
 // Vector instructions with a mask exist; otherwise LLVM makes a branch a lane of them.
 bool Emitter::masked_access(Dtype storage) const { return target_.avx512 || size_of(storage) >= 4; }
 
