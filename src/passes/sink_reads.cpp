@@ -27,14 +27,17 @@ constexpr std::int64_t kShortest = 64;  // elements: shorter runs of parts do no
 
 class Sinker {
  public:
-  explicit Sinker(const Graph& g) : g_(g), uses_(graph::count_uses(g)), in_kernel_(g.size(), false), taken_(g.size(), false), plans_(g.size()) {}
+  explicit Sinker(const Graph& g) : g_(g), uses_(graph::count_uses(g)), in_kernel_(g.size(), false), stored_(g.size(), false), taken_(g.size(), false), plans_(g.size()) {}
 
   Graph run() {
+    for (Id id : g_.outputs()) stored_[graph::under_views(g_, id)] = true;
     for (Id id = 0; id < g_.size(); ++id) {
       const Node& n = g_[id];
-      if (!graph::is_pointwise(n) && ops::info(n.op).kind != ops::OpKind::Reduce) continue;
-      for (std::size_t i = 0; i < n.in.size(); ++i)
-        if (!graph::is_read_elsewhere(n.op, i)) in_kernel_[n.in[i]] = true;
+      const bool kernel = graph::is_pointwise(n) || ops::info(n.op).kind == ops::OpKind::Reduce;
+      for (std::size_t i = 0; i < n.in.size(); ++i) {
+        if (kernel && !graph::is_read_elsewhere(n.op, i)) in_kernel_[n.in[i]] = true;
+        if (!kernel && !is_view(n.op) && n.op != Op::Concatenate) stored_[graph::under_views(g_, n.in[i])] = true;
+      }
     }
     for (Id id = g_.size(); id-- > 0;)
       if (!taken_[id]) plan(id);
@@ -107,7 +110,7 @@ class Sinker {
     }
     for (Id leaf : leaves) {
       const Id made = graph::under_views(g_, leaf);
-      if (graph::is_pointwise(g_[made]) && !is_scalar(g_[made]) && uses_[made] == (made == leaf ? users(leaf) : 1)) return {};
+      if (graph::is_pointwise(g_[made]) && !is_scalar(g_[made]) && !stored_[made]) return {};
     }
     std::reverse(region.begin(), region.end());
     for (Id id : region) taken_[id] = true;
@@ -221,6 +224,7 @@ class Sinker {
   const Graph& g_;
   std::vector<int> uses_;
   std::vector<bool> in_kernel_;  // a kernel reads it at the places that it computes
+  std::vector<bool> stored_;     // in any case: it, or a view of it, is an output, or read by what is no kernel
   std::vector<bool> taken_;      // it is built where it is read
   std::vector<Plan> plans_;
   Graph target_;
