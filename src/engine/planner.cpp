@@ -65,12 +65,36 @@ std::uint32_t Planner::own_storage(Id id, std::uint32_t item) {
 
 // ---- where nodes lie ------------------------------------------------------------------------------------------------------------------
 
+// Pointwise results that nothing but a concatenate reads.
+void Planner::find_parts() {
+  whole_.assign(g_.size(), graph::kKeep);
+  const std::vector<int> uses = graph::count_uses(g_);
+  for (Id id = 0; id < g_.size(); ++id)
+    if (g_[id].op == Op::Concatenate)
+      for (Id u : g_[id].in)
+        if (uses[u] == 1 && graph::is_pointwise(g_[u])) whole_[u] = id;
+}
+void Planner::place_part(Id id, std::uint32_t item) {
+  const Id whole = whole_[id];
+  const Node& n = g_[whole];
+  if (!places_[whole]) own_storage(whole, kNoItem);
+  Place at = *places_[whole];
+  const auto axis = static_cast<std::size_t>(n.attrs[0]);
+  for (Id u : n.in) {
+    if (u == id) break;
+    at.layout.offset += g_[u].type.shape[axis] * at.layout.strides[axis];
+  }
+  places_[id] = std::move(at);
+  parts_[whole].push_back(item);
+}
+
 void Planner::place_nodes() {
   places_.resize(g_.size());
+  find_parts();
   std::vector<std::uint32_t> group_item(g_.size(), kNoItem);  // of stored members, and of nodes with several results
   for (const graph::Group& group : partition_.groups) {
     for (Id id : group.outputs) group_item[id] = static_cast<std::uint32_t>(items_.size());
-    items_.push_back({&group, 0, {}});
+    items_.push_back({&group, 0, {}, {}});
   }
   for (Id id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
@@ -79,7 +103,10 @@ void Planner::place_nodes() {
       storages_[s].input = n.attrs[0];
       places_[id] = Place{s, inputs_[static_cast<std::size_t>(n.attrs[0])]};
     } else if (group_item[id] != kNoItem) {
-      own_storage(id, group_item[id]);
+      if (whole_[id] == graph::kKeep)
+        own_storage(id, group_item[id]);
+      else
+        place_part(id, group_item[id]);
     } else if (n.op == Op::Constant && n.attrs.size() > 1) {
       std::uint32_t s = own_storage(id, kNoItem);
       int bytes = size_of(n.type.dtype);
@@ -89,7 +116,7 @@ void Planner::place_nodes() {
                     static_cast<std::size_t>(bytes));
     } else if (ops::info(n.op).kind == OpKind::Region) {
       group_item[id] = static_cast<std::uint32_t>(items_.size());
-      items_.push_back({nullptr, id, {}});
+      items_.push_back({nullptr, id, {}, {}});
     } else if (n.op == Op::Get) {
       std::uint32_t s = own_storage(id, group_item[n.in[0]]);
       const Node& region = g_[n.in[0]];
@@ -101,8 +128,10 @@ void Planner::place_nodes() {
     } else if (ops::info(n.op).kind == OpKind::View) {
       place_view(id);
     } else if (!graph::is_pointwise(n) && n.op != Op::Constant && ops::info(n.op).kind != OpKind::Reduce) {
-      own_storage(id, static_cast<std::uint32_t>(items_.size()));
-      items_.push_back({nullptr, id, {}});
+      const auto item = static_cast<std::uint32_t>(items_.size());
+      if (!places_[id]) own_storage(id, item);
+      storages_[places_[id]->storage].item = item;
+      items_.push_back({nullptr, id, {}, std::move(parts_[id])});
     }
   }
 }
@@ -138,7 +167,7 @@ void Planner::place_view(Id id) {
   }
   // The elements are copied into row-major memory, which every view can show.
   std::uint32_t s = new_storage(bytes_of(operand.type), static_cast<std::uint32_t>(items_.size()));
-  items_.push_back({nullptr, id, {}});
+  items_.push_back({nullptr, id, {}, {}});
   places_[id] = Place{s, *graph::view_layout(n.op, n.attrs, n.type.shape, operand.type.shape, {0, graph::row_major(operand.type.shape)})};
 }
 
@@ -165,12 +194,15 @@ void Planner::collect_reads() {
 std::vector<std::uint32_t> Planner::order() const {
   std::vector<int> waits(items_.size(), 0);
   std::vector<std::vector<std::uint32_t>> next(items_.size());
-  for (std::uint32_t i = 0; i < items_.size(); ++i)
+  for (std::uint32_t i = 0; i < items_.size(); ++i) {
+    auto wait_for = [&](std::uint32_t from) {
+      next[from].push_back(i);
+      ++waits[i];
+    };
     for (std::uint32_t s : items_[i].reads)
-      if (std::uint32_t from = storages_[s].item; from != kNoItem && from != i) {
-        next[from].push_back(i);
-        ++waits[i];
-      }
+      if (std::uint32_t from = storages_[s].item; from != kNoItem && from != i) wait_for(from);
+    for (std::uint32_t from : items_[i].after) wait_for(from);
+  }
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t i = 0; i < items_.size(); ++i)
     if (waits[i] == 0) ready.push(i);

@@ -1,5 +1,6 @@
 // Planner: makes a Plan. Places every node in memory, orders the work, lowers groups, and assigns buffers by liveness. Layer: engine.
 #pragma once
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -42,16 +43,20 @@ class Planner {
   // A piece of work that is ordered as one: a group, or one of the nodes that have steps of their own.
   struct Item {
     const graph::Group* group = nullptr;
-    Id node = 0;                       // Call, Region, Scatter, Cumulative, Concatenate, Pad, or a View whose operand must be copied
+    Id node = 0;                       // Call, Region, Scatter, Cumulative, Concatenate, or a View whose operand must be copied
     std::vector<std::uint32_t> reads;  // storages
+    std::vector<std::uint32_t> after;  // items that write parts of what it makes
   };
   struct Use {
     std::uint32_t storage;
     bool written = false, same_index = false;
+    bool part = false;  // of the storage, is written
   };
 
   void place_nodes();
   void place_view(Id id);
+  void find_parts();
+  void place_part(Id id, std::uint32_t item);
   void place_block_result(Id id, std::size_t grid);
   std::uint32_t new_storage(std::int64_t bytes, std::uint32_t item);
   std::uint32_t own_storage(Id id, std::uint32_t item);
@@ -85,6 +90,8 @@ class Planner {
   std::span<const graph::Layout> inputs_;
   const PlanOptions options_;
   std::vector<std::optional<Place>> places_;
+  std::map<Id, std::vector<std::uint32_t>> parts_;  // of a concatenate: items that write parts of it
+  std::vector<Id> whole_;  // of an operand of a concatenate that is computed in its place there: the concatenate
   std::vector<Storage> storages_;
   std::vector<Item> items_;
   std::vector<kernel::Kernel> kernels_;  // of the launches, in order

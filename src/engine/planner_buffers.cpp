@@ -62,10 +62,10 @@ void Planner::assign_buffers() {
       auto in_place = [&](const Use& r) {
         const Storage& t = storages_[r.storage];
         const bool made = t.input >= 0 || t.first < i;  // an empty array is written by no step, and has no buffer
-        return made && !r.written && r.same_index && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
+        return made && !w.part && !r.written && r.same_index && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
                std::find(taken.begin(), taken.end(), r.storage) == taken.end();
       };
-      // A written buffer that is only partly written in this step (concatenate, pad) has no reads at the same index; scratch neither.
+      // Where a part of it is written, what is read may lie elsewhere in the memory of another array. Scratch is not read at the same index.
       auto source = std::find_if(uses.begin(), uses.end(), [&](const Use& r) {
         return in_place(r) && storages_[r.storage].input < 0 && !storages_[r.storage].is_output;
       });

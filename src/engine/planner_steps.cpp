@@ -34,16 +34,10 @@ void Planner::emit(const Item& item) {
       std::size_t axis = static_cast<std::size_t>(n.attrs[0]);
       Place part = at;
       for (Id u : n.in) {
-        emit_copy(u, part, g_[u].type.shape);
+        if (!places_[u] || places_[u]->storage != at.storage) emit_copy(u, part, g_[u].type.shape);
         part.layout.offset += g_[u].type.shape[axis] * at.layout.strides[axis];
       }
       return;
-    }
-    case Op::Pad: {
-      emit_copy(n.in[1], at, n.type.shape);
-      Place inside = at;
-      for (std::size_t d = 0; d < n.type.shape.size(); ++d) inside.layout.offset += n.attrs[d] * at.layout.strides[d];
-      return emit_copy(n.in[0], inside, g_[n.in[0]].type.shape);
     }
     case Op::ScatterAdd:
     case Op::PutAlong: {
@@ -131,7 +125,8 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
       }
       const Place& at = place_of(l.buffers[i].node);
       slots.push_back({at.storage, at.layout.offset * size_of(buffer.dtype)});
-      uses.push_back({at.storage, buffer.written, l.buffers[i].same_index});
+      const bool part = buffer.written && storages_[at.storage].bytes != l.buffers[i].elements * size_of(buffer.dtype);
+      uses.push_back({at.storage, buffer.written, l.buffers[i].same_index, part});
     }
     launch.words.assign(l.buffers.size(), 0);
     for (std::int64_t v : l.integers) launch.words.push_back(static_cast<std::uint64_t>(v));

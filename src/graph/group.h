@@ -7,7 +7,7 @@
 
 namespace sinter::graph {
 
-/// Pointwise nodes (elementwise, Cast, Arange, RandomBits, Take, TakeAlong, Constant) over one shape, the space, and reductions over it
+/// Pointwise nodes (elementwise, Cast, Arange, RandomBits, Take, TakeAlong, Pad, Constant) over one shape, the space, and reductions over it
 /// along the same axes. Where those are the space's last axes, its rows, there may also be pointwise nodes of which each row has one
 /// element (their shapes are that of the reductions' results, whatever their axes of size 1), and members may read row values, through
 /// views, at every element of the row.
@@ -31,8 +31,8 @@ int cost(const Graph& g, Id id);
 Id under_views(const Graph& g, Id id);
 /// The sizes that are not 1.
 Shape without_units(const Shape& shape);
-/// Whether a pointwise operation reads this operand at other places than the one it computes (the array of take, a random key): such an
-/// operand lies in memory, and its computation cannot be part of the same kernel.
+/// Whether a pointwise operation reads this operand at other places than the one it computes (the array of take or pad, a random key): such
+/// an operand lies in memory, and its computation cannot be part of the same kernel.
 bool is_read_elsewhere(ops::Op op, std::size_t operand);
 
 }  // namespace sinter::graph

@@ -184,7 +184,10 @@ class Interpreter {
   }
 
   void pad() {
-    std::fill(out_->begin(), out_->end(), in(1).words[0]);
+    if (in(1).type->shape.empty())
+      std::fill(out_->begin(), out_->end(), in(1).words[0]);
+    else
+      std::copy(in(1).words.begin(), in(1).words.end(), out_->begin());
     for_each_index(in(0).type->shape, [&](std::size_t at, Index i) {
       for (std::size_t a = 0; a < i.size(); ++a) i[a] += attr(a);
       (*out_)[offset_of(shape(), i)] = in(0).words[at];

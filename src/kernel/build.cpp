@@ -49,11 +49,11 @@ Ref Builder::compute(ops::Op op, Dtype dtype, Ref a, Ref b, Ref c) {
 }
 Ref Builder::cast(Ref a, Dtype to) { return add({.code = Code::Cast, .dtype = to, .in = {a, kNone, kNone, kNone}}); }
 
-Ref Builder::load(int buffer, Ref index) {
+Ref Builder::load(int buffer, Ref index, Ref condition) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::load: no such buffer");
   return add({.code = Code::Load,
               .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
-              .in = {index, kNone, kNone, kNone},
+              .in = {index, condition, kNone, kNone},
               .imm = buffer});
 }
 

@@ -187,15 +187,13 @@ class Interpreter {
     const Inst& i = k_.body[r];
     const int bytes = size_of(i.dtype);
     const auto* base = reinterpret_cast<const std::byte*>(block_[i.imm]);
+    const std::vector<Word> condition = i.in[1] == kNone ? std::vector<Word>{1} : words_of(f, i.in[1]);
     const ops::Words index = ops::words_of(f.machine, f.values[i.in[0]]);
     Word words[kMaxLanes];
-    std::size_t count = 1;
-    if (index.low.size() > 1) {
-      count = index.low.size();
-      for (std::size_t l = 0; l < count; ++l)
-        words[l] = l < static_cast<std::size_t>(f.active) ? read(base + static_cast<std::int64_t>(index.low[l]) * bytes, bytes) : 0;
-    } else {
-      words[0] = read(base + static_cast<std::int64_t>(index.low[0]) * bytes, bytes);
+    const std::size_t count = std::max(index.low.size(), condition.size());
+    for (std::size_t l = 0; l < count; ++l) {
+      const bool reads = (count == 1 || l < static_cast<std::size_t>(f.active)) && condition[condition.size() == 1 ? 0 : l] != 0;
+      words[l] = reads ? read(base + static_cast<std::int64_t>(index.low[index.low.size() == 1 ? 0 : l]) * bytes, bytes) : 0;
     }
     f.values[r] = ops::wide_of(f.machine, i.dtype, {words, count});
   }

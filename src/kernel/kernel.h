@@ -24,8 +24,10 @@
 // hold the identity. This, and nothing else, fixes the order of a reduction.
 //
 // Values are per lane inside a Vector loop if they depend on its index or on a carried value; otherwise uniform.
-// Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction.
-// Load and Store take the element index (not bytes). Out-of-range addresses are undefined: lowering clamps computed indices.
+// Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction. What is
+// compared with an Arg or divided by one is such an index, from 0 on, and that difference does not overflow; a divisor is at least 1.
+// Load and Store take the element index (not bytes). Out-of-range addresses are undefined, but for a Load where its condition is false:
+// lowering clamps computed indices.
 // A Tile stands in a Vector loop. It reads in[3] elements, at least kTile, from each lane's index on, all in range, and stores element n at
 // in[1] + n * in[2] of a scratch buffer: so lanes that go through memory in large steps read whole lines of it. The index goes on by one
 // step from lane to lane, in[1] by 1.
@@ -57,7 +59,7 @@ enum class Code : std::uint8_t {
   End,      // closes the innermost open loop
   Compute,  // op on in[0..operands), which have `dtype` (Where: in[0] is bool); the result has result_dtype(op, dtype)
   Cast,     // in[0] to `dtype`
-  Load,     // buffer imm at index in[0]; dtype is the buffer's
+  Load,     // buffer imm at index in[0], where in[1] (bool; kNone: everywhere), else zero bits; dtype is the buffer's
   Store,    // buffer imm at index in[0], value in[1] of the buffer's dtype
   Tile,  // of buffer imm, from index in[0] on, to buffer `to`, from index in[1] on in steps of in[2], in[3] elements; dtype is the buffers'
   Prefetch,  // changes nothing: buffer imm is soon used at index in[0], which may be out of range; for writing if the buffer is written
@@ -121,7 +123,7 @@ class Builder {
   void end();
   Ref compute(ops::Op op, Dtype dtype, Ref a, Ref b = kNone, Ref c = kNone);
   Ref cast(Ref a, Dtype to);
-  Ref load(int buffer, Ref index);
+  Ref load(int buffer, Ref index, Ref condition = kNone);
   void store(int buffer, Ref index, Ref value);
   void prefetch(int buffer, Ref index);
   void tile(int buffer, Ref index, int to, Ref place, Ref step, Ref count);

@@ -125,6 +125,10 @@ struct Printer {
         define(r);
         out += "load ";
         buffer(i);
+        if (i.in[1] != kNone) {
+          out += " where ";
+          ref(i.in[1]);
+        }
         break;
       case Code::Store:
         out += "store ";
@@ -326,6 +330,7 @@ struct Parser {
     } else if (lex.accept("load")) {
       i.code = Code::Load;
       buffer(i);
+      if (lex.accept("where")) i.in[1] = use();
     } else if (lex.accept("cast")) {
       i.code = Code::Cast;
       i.in[0] = use();

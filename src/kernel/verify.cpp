@@ -76,8 +76,8 @@ class Verifier {
       case Code::Scalar:
       case Code::Const:
       case Code::End: break;
+      case Code::Load: used = i.in[1] == kNone ? 1 : 2; break;
       case Code::Cast:
-      case Code::Load:
       case Code::Prefetch:
       case Code::Combine: used = 1; break;
       case Code::Loop:
@@ -115,6 +115,7 @@ class Verifier {
         require(i.dtype == b.dtype, "the dtype is not the buffer's");
         require(use(i.in[0]) == Dtype::int64, "an index is not int64");
         if (i.code == Code::Tile) return tile(i);
+        if (i.code == Code::Load && i.in[1] != kNone) require(use(i.in[1]) == Dtype::bool_, "the condition of a Load is not bool");
         if (i.code != Code::Store) return;
         require(use(i.in[1]) == b.dtype, "the stored value has not the buffer's dtype");
         require(b.written, "the buffer is not written");

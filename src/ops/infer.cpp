@@ -107,10 +107,10 @@ Shape concatenate(Op op, Shapes in, std::int64_t axis) {
 
 Shape pad(Op op, Shapes in, const Attrs& attrs) {
   const std::size_t n = in[0].size();
-  require(in[1].empty(), op, "the value is not 0-d");
   require(attrs.size() == 2 * n && all_non_negative(attrs), op, "low and high, not negative, for each axis");
   Shape result = in[0];
   for (std::size_t i = 0; i < n; ++i) result[i] += attrs[i] + attrs[n + i];
+  require(in[1].empty() || in[1] == result, op, "the value is neither 0-d nor of the result's shape");
   return result;
 }
 

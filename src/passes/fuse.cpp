@@ -82,7 +82,7 @@ class Fuser {
       if (ops::info(g_[u].op).kind == OpKind::Scatter) continue;
       if (!in_kernel(u)) return true;
       for (std::size_t i = 0; i < g_[u].in.size(); ++i)
-        if (g_[u].in[i] == id && graph::is_read_elsewhere(g_[u].op, i)) return true;
+        if (g_[u].in[i] == id && graph::is_read_elsewhere(g_[u].op, i) && g_[u].op != ops::Op::Pad) return true;
     }
     return false;
   }

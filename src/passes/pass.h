@@ -45,6 +45,9 @@ graph::Graph fold(const graph::Graph& g, Context& context);
 graph::Graph simplify(const graph::Graph& g, Context& context);
 /// Moves views of elementwise nodes to their operands, so that fusion sees nodes of one shape over views of inputs.
 graph::Graph sink_views(const graph::Graph& g, Context& context);
+/// Moves reads at other places (take, pad, the parts of concatenate) to the operands of elementwise nodes, so that what is read is computed
+/// there and not stored.
+graph::Graph sink_reads(const graph::Graph& g, Context& context);
 /// Drops nodes that no output needs.
 graph::Graph drop_dead(const graph::Graph& g, Context& context);
 

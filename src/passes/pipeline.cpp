@@ -9,7 +9,11 @@ namespace sinter::passes {
 namespace {
 
 constexpr Pass kPipeline[] = {
-    {"fold", fold},           {"simplify", simplify}, {"sink_views", sink_views}, {"clean", simplify},  // what views hid
+    {"fold", fold},
+    {"simplify", simplify},
+    {"sink_views", sink_views},
+    {"clean", simplify},  // what views hid
+    {"sink_reads", sink_reads},
     {"drop_dead", drop_dead},
 };
 

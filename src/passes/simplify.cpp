@@ -3,6 +3,7 @@
 
 #include "base/symbols.h"
 #include "ops/infer.h"
+#include "graph/build.h"
 #include "passes/fold.h"
 #include "passes/pass.h"
 #include "passes/rules.h"
@@ -45,6 +46,45 @@ void use_scalars(Graph& g, Node& n) {
   }
 }
 
+bool is_zero(const Node& n) { return n.op == Op::Constant && n.attrs.size() == 1 && base::same(n.attrs[0], 0); }
+bool adds_zero(const Graph& g, Id id) { return g[id].op == Op::Add && (is_zero(g[g[id].in[0]]) || is_zero(g[g[id].in[1]])); }
+
+// The sum of two arrays amid zeros, where one begins along an axis at the other's end, as the two in a row amid zeros: what the gradients
+// of the parts of an array are. Kept: that a sum with 0 is never -0.
+Id join_pads(Graph& g, const Node& sum) {
+  Node first = g[sum.in[0]], second = g[sum.in[1]];
+  if (first.op != Op::Pad || second.op != Op::Pad || first.type.shape.size() != second.type.shape.size()) return graph::kKeep;
+  if (!is_zero(g[first.in[1]]) || first.in[1] != second.in[1]) return graph::kKeep;
+  const std::size_t rank = first.type.shape.size();
+  auto size = [&](const Node& pad, std::size_t d) -> const Dim& { return g[pad.in[0]].type.shape[d]; };
+  std::size_t axis = rank;
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (base::same(first.attrs[d], second.attrs[d]) && base::same(size(first, d), size(second, d))) continue;
+    if (axis != rank) return graph::kKeep;
+    axis = d;
+  }
+  if (axis == rank) return graph::kKeep;
+  auto follows = [&](const Node& a, const Node& b) { return base::same(a.attrs[axis] + size(a, axis), b.attrs[axis]); };
+  if (!follows(first, second)) std::swap(first, second);
+  if (!follows(first, second)) return graph::kKeep;
+  Node joined{Op::Concatenate, {}, {static_cast<std::int64_t>(axis)}, {sum.type.dtype, g[first.in[0]].type.shape}};
+  joined.type.shape[axis] += size(second, axis);
+  const bool whole = is_integer(sum.type.dtype);
+  for (Id part : {first.in[0], second.in[0]}) {
+    const Node n = g[part];
+    const bool row = n.op == Op::Concatenate && base::same(n.attrs, joined.attrs);  // of earlier sums
+    if (row && std::all_of(n.in.begin(), n.in.end(), [&](Id in) { return whole || adds_zero(g, in); }))
+      joined.in.insert(joined.in.end(), n.in.begin(), n.in.end());
+    else
+      joined.in.push_back(whole ? part : graph::elementwise(g, Op::Add, {std::min(part, first.in[1]), std::max(part, first.in[1])}));
+  }
+  ops::Attrs around = first.attrs;
+  around[rank + axis] = second.attrs[rank + axis];
+  const Id row = g.add(std::move(joined));
+  if (g[row].type.shape == sum.type.shape) return row;
+  return g.add({Op::Pad, {row, first.in[1]}, std::move(around), sum.type});
+}
+
 // What replaces a node by its structure alone, or kKeep.
 Id simplify_structure(Graph& g, Node& n) {
   switch (n.op) {
@@ -56,6 +96,8 @@ Id simplify_structure(Graph& g, Node& n) {
   if (is_view(n.op)) return add_view(g, n.in[0], view_of(g, n));
   if (!ops::is_elementwise(n.op)) return graph::kKeep;
   use_scalars(g, n);
+  if (n.op == Op::Add)
+    if (const Id joined = join_pads(g, n); joined != graph::kKeep) return joined;
   if (n.in.size() == 2 && (ops::info(n.op).traits & ops::kCommutative) && n.in[0] > n.in[1]) std::swap(n.in[0], n.in[1]);
   return graph::kKeep;
 }

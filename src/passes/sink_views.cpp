@@ -133,7 +133,7 @@ class Sinker {
       return;
     }
     const ops::OpKind kind = ops::info(n.op).kind;
-    const bool in_kernel = graph::is_pointwise(n) || kind == ops::OpKind::Reduce;
+    const bool in_kernel = graph::is_pointwise(n) || kind == ops::OpKind::Reduce || n.op == Op::Concatenate;
     for (Id in : n.in) {
       // A branch, a loop or blocks would copy what is not row-major.
       const bool copied = kind == ops::OpKind::Region && !graph::is_row_major(g_[in].type.shape, layouts_[in].strides);

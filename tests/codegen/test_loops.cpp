@@ -196,6 +196,62 @@ TEST(Loops, NothingBeyondTheEnd) {
   munmap(memory, 4 * page);
 }
 
+// out[i] = x[(i - low) * step] where low <= i < high, else 0; and last[0] = x[0] where low < high.
+Kernel reads_within(Dtype t, int unroll, bool steps) {
+  Builder b;
+  b.buffer(t, false);
+  b.buffer(t, true);
+  b.buffer(t, true);
+  const Ref n = b.arg(), low = b.arg(), high = b.arg(), step = b.arg(), zero = b.index(0);
+  const Ref p = b.loop(LoopKind::Parallel, zero, b.index(1));
+  b.store(2, p, b.load(0, p, b.compute(Op::Less, int64, low, high)));
+  const Ref i = b.loop(LoopKind::Vector, zero, n, unroll);
+  const Ref inside =
+      b.compute(Op::LogicalAnd, bool_, b.compute(Op::GreaterEqual, int64, i, low), b.compute(Op::Less, int64, i, high));
+  const Ref at = b.compute(Op::Subtract, int64, i, low);
+  b.store(1, i, b.load(0, steps ? b.compute(Op::Multiply, int64, at, step) : at, inside));
+  b.end();
+  b.end();
+  b.kernel.name = str("reads_within_", t);
+  return std::move(b.kernel);
+}
+
+TEST(Loops, ConditionalLoads) {
+  for (Dtype t : numbers())
+    for (int unroll : {1, 4})
+      for (bool steps : {false, true}) {
+        const Kernel k = reads_within(t, unroll, steps);
+        for (const auto& [low, high] : {std::pair{0, 90}, {3, 80}, {17, 18}, {40, 40}})
+          check_kernel(k, {{random_elements(t, 200, 4), random_elements(t, 90, 5), random_elements(t, 1, 6)}, {90, low, high, 2}},
+                       str(t, " from ", low, " to ", high, ", unroll ", unroll));
+      }
+}
+
+// Nothing is read where the condition is false, and no lane but those that read may come near memory that is not there.
+TEST(Loops, ConditionalLoadsAtTheEndsOfMemory) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  auto* memory = static_cast<std::uint8_t*>(mmap(nullptr, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(mprotect(memory + page, page, PROT_READ | PROT_WRITE), 0);
+  std::fill_n(memory + page, page, 3);
+  for (Dtype t : {uint8, int16, float32, float64, complex64})
+    for (bool steps : {false, true})
+      for (const Target& target : targets())
+        for (std::size_t count : {0, 1, 5, 16, 40}) {
+          const std::size_t bytes = count * static_cast<std::size_t>(size_of(t)), low = 19, n = 70;
+          for (std::uint8_t* x : {memory + page, memory + 2 * page - bytes}) {
+            std::vector<std::uint8_t> out(n * static_cast<std::size_t>(size_of(t)), 9), last(16, 9);
+            std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(x), reinterpret_cast<std::uint64_t>(out.data()),
+                                     reinterpret_cast<std::uint64_t>(last.data()), n, low, low + count, 1};
+            image_of(reads_within(t, 2, steps), target).entry()(0, 1, block, 0);
+            EXPECT_EQ(std::count(out.begin(), out.end(), 3), static_cast<std::ptrdiff_t>(bytes));
+            EXPECT_EQ(std::count(out.begin(), out.end(), 0), static_cast<std::ptrdiff_t>(out.size() - bytes));
+            EXPECT_EQ(last[0], count > 0 ? 3 : 0);
+          }
+        }
+  munmap(memory, 3 * page);
+}
+
 // A running value of a serial loop that is the same in all lanes, fed by folds.
 TEST(Loops, SerialLoopAroundVectorLoop) {
   Builder b;

@@ -127,7 +127,7 @@ TEST(GraphVerify, RejectsEachBrokenRule) {
       {"as_strided %1 {shape=2,2 strides=1,2 offset=0} : int32[2,2]", "beyond the operand"},
       {"concatenate %1, %1 {axis=1} : int32[6]", "no such axis"},
       {"concatenate %0, %1 {axis=0} : float32[6]", "operands with different numbers of axes"},
-      {"pad %1, %1 {low=1 high=1} : int32[5]", "the value is not 0-d"},
+      {"pad %1, %1 {low=1 high=1} : int32[5]", "the value is neither 0-d nor of the result's shape"},
       {"take %0, %0 {axis=0} : float32[2,3,3]", "indices are not integers"},
       {"sum %0 {dtype=float32 axes=1,0} : float32[]", "axes are not ascending"},
       {"sum %0 {dtype=float32 axes=2} : float32[2,3]", "axes are not ascending, or not the operand's"},
@@ -194,8 +194,8 @@ TEST(Passes, RunnerSkipsAndStops) {
     for (const auto& r : context.runs) names += std::string(r.pass) + " ";
     return names;
   };
-  EXPECT_EQ(passes_run("", ""), "fold simplify sink_views clean drop_dead ");
-  EXPECT_EQ(passes_run("simplify,clean", ""), "fold sink_views drop_dead ");
+  EXPECT_EQ(passes_run("", ""), "fold simplify sink_views clean sink_reads drop_dead ");
+  EXPECT_EQ(passes_run("simplify,clean", ""), "fold sink_views sink_reads drop_dead ");
   EXPECT_EQ(passes_run("", "simplify"), "fold simplify ");
   EXPECT_EQ(passes_run("all", ""), "");
 }

@@ -5,6 +5,7 @@
 // int64 values that are base + lane * step stay in that form through add, sub and mul, so that addresses are recognised as contiguous.
 #pragma once
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "backends/codegen.h"
@@ -60,8 +61,11 @@ class Emitter : public ops::Machine {
     return bundles_[v.id].uniform ? bundles_[v.id].parts[0] : b.CreateExtractElement(lanes(v)[0], std::uint64_t{0});
   }
 
-  /// Elements at `index`, in their stored form.
-  ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index);
+  /// An operation on an index and an Arg (kernel.h), if it takes less in this form: of an index that goes up by 1 from lane to lane.
+  std::optional<ops::Val> index_operation(ops::Op op, const ops::Val& index, const ops::Val& argument);
+
+  /// Elements at `index`, in their stored form; where there is a condition, zero bits in lanes where it is false, which read nothing.
+  ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val* condition = nullptr);
   /// `streams`, i1 or null: whether whole vectors go past the caches, by stores that need a fence at the kernel's end.
   void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value, llvm::Value* streams = nullptr);
   /// `count` elements from each lane's `index` on, to `to`: element n of all lanes, one after the other, at `place` + n * step.
@@ -70,7 +74,7 @@ class Emitter : public ops::Machine {
   /// Asks for the elements at `index`, if they are contiguous and all lanes run, and a store would not go past the caches.
   void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write, llvm::Value* streams = nullptr);
   /// complex64, at `index` pairs.
-  std::pair<ops::Val, ops::Val> load_pair(llvm::Value* buffer, const ops::Val& index);
+  std::pair<ops::Val, ops::Val> load_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val* condition = nullptr);
   void store_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val& re, const ops::Val& im, llvm::Value* streams = nullptr);
 
   /// Calls keep no vector registers. Every value that is used behind a call is therefore kept on the stack by us: LLVM would do the
@@ -125,6 +129,7 @@ class Emitter : public ops::Machine {
   void repeat(llvm::Value* count, FunctionRef<void(llvm::Value*)> body);
   void store_vectors(llvm::Value* start, const Values& vectors, llvm::Align align, llvm::Value* streams);
   llvm::Value* passes_caches(llvm::Value* streams, llvm::Value* address, int vector);
+  ops::Val load_where(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& condition);
   bool masked_access(Dtype storage) const;
   ops::Val pair_index(const ops::Val& index, int component);
 

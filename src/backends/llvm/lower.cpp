@@ -43,7 +43,6 @@ class Lowering {
   void in_order(Ref loop, Value* begin, Value* end, std::size_t last);
   void vector(Ref loop, std::size_t last);
   void combine(const Inst& i, Ref r);
-  bool divide_index(const Inst& i, Ref r);
   void load_arguments();
   void find_streams(Value* word);
 
@@ -159,7 +158,11 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Scalar: values_[r] = scalars_[imm]; return;
     case Code::Const: values_[r] = ops::wide_constant(emitter_, i.dtype, static_cast<std::uint64_t>(i.imm)); return;
     case Code::Compute: {
-      if (divide_index(i, r)) return;
+      if (i.dtype == int64 && i.in[1] != kNone && k_.body[i.in[1]].code == Code::Arg && emitter_.frame.parts > 0)
+        if (auto v = emitter_.index_operation(i.op, operand(0).re, operand(1).re)) {
+          values_[r] = {v->dtype, *v, {}};
+          return;
+        }
       std::vector<Wide> in;
       for (Ref ref : i.in) {
         if (ref != kNone) in.push_back(values_[ref]);
@@ -182,10 +185,11 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Load: {
       const Dtype t = k_.buffers[imm].dtype;
       Wide w{t, {}, {}};
+      const Val* condition = i.in[1] == kNone ? nullptr : &operand(1).re;
       if (is_complex(t))
-        std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re);
+        std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re, condition);
       else
-        w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re), t);
+        w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re, condition), t);
       values_[r] = w;
       return;
     }
@@ -210,22 +214,6 @@ void Lowering::instruction(const Inst& i, Ref r) {
     case Code::Loop:
     case Code::End: return;
   }
-}
-
-// The index of a Vector loop by a size. Division has no vector instruction: only that of lane 0 is divided, and the others, which follow
-// it, take the size off as often as they have to.
-bool Lowering::divide_index(const Inst& i, Ref r) {
-  if ((i.op != ops::Op::FloorDivide && i.op != ops::Op::Remainder) || k_.body[i.in[1]].code != Code::Arg) return false;
-  const Wide &index = values_[i.in[0]], &size = values_[i.in[1]];
-  if (!emitter_.contiguous(index.re)) return false;
-  const std::array first{Wide{int64, emitter_.uniform(int64, emitter_.bundle(index.re).base), {}}, size};
-  const Val quotient = ops::expand(ops::Op::FloorDivide, int64, first).re, rest = ops::expand(ops::Op::Remainder, int64, first).re;
-  const std::vector<Val> lanes = emitter_.loop(
-      {emitter_.affine(emitter_.scalar(rest), builder_.getInt64(1)), quotient},
-      [&](std::span<const Val> s) -> Val { return (s[0] >= size.re) & (size.re > 0); },
-      [&](std::span<const Val> s) -> std::vector<Val> { return {s[0] - size.re, s[1] + 1}; });
-  values_[r] = {int64, lanes[i.op == ops::Op::Remainder ? 0 : 1], {}};
-  return true;
 }
 
 std::size_t Lowering::first_inside(Ref loop) const {

@@ -31,6 +31,49 @@ bool Emitter::contiguous(const Val& index) const {
   return i.base && is_one(i.step);
 }
 
+std::optional<Val> Emitter::index_operation(ops::Op op, const Val& index, const Val& argument) {
+  const Bundle i = bundles_[index.id], a = bundles_[argument.id];
+  const bool compares = op == ops::Op::Less || op == ops::Op::GreaterEqual, divides = op == ops::Op::FloorDivide || op == ops::Op::Remainder;
+  if (rolled_ || (!compares && !divides) || !contiguous(index) || !a.uniform) return {};
+  auto number = [&](std::int64_t n) { return b.getInt64(static_cast<std::uint64_t>(n)); };
+  auto least = [&](Value* x, std::int64_t y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, number(y)); };
+  auto most = [&](Value* x, std::int64_t y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, number(y)); };
+  auto narrow = [&](Value* x) { return splat(b, b.CreateTrunc(x, b.getInt32Ty()), frame.width); };
+  constexpr std::int64_t kLanes = 256;  // lanes of a frame are fewer
+  llvm::Type* integers = llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(frame.width));
+  Values out;
+  if (compares) {  // the lane's number with the distance, 32 bits wide
+    Value* distance = narrow(least(most(b.CreateSub(a.parts[0], i.base), 0), kLanes));
+    for (Value* offset : frame.offsets) {
+      Value* lane = b.CreateTrunc(offset, integers);
+      out.push_back(op == ops::Op::Less ? b.CreateICmpULT(lane, distance) : b.CreateICmpUGE(lane, distance));
+    }
+    return varying(Dtype::bool_, std::move(out));
+  }
+  // One division of lane 0's index, which may be below 0, before a pad; the others wrap around a few times more. The number of times is
+  // exact in float32. A size is 0 where no lane reads.
+  Value* divisor = most(a.parts[0], 1);
+  Value* toward_zero = b.CreateSDiv(i.base, divisor);
+  Value* signed_rest = b.CreateSub(i.base, b.CreateMul(toward_zero, divisor));
+  Value* below = b.CreateICmpSLT(signed_rest, number(0));
+  Value* quotient = b.CreateSelect(below, b.CreateSub(toward_zero, number(1)), toward_zero);
+  Value* rest = b.CreateSelect(below, b.CreateAdd(signed_rest, divisor), signed_rest);
+  Value* to_wrap = narrow(most(b.CreateSub(rest, divisor), -kLanes));
+  llvm::Type* floats = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(frame.width));
+  Value* size = b.CreateUIToFP(narrow(least(divisor, kLanes)), floats);
+  for (Value* offset : frame.offsets) {
+    Value* beyond = b.CreateAdd(b.CreateTrunc(offset, integers), to_wrap);
+    Value* more = b.CreateFPToSI(b.CreateFDiv(b.CreateSIToFP(beyond, floats), size), integers);
+    Value* zero = llvm::Constant::getNullValue(integers);
+    Value* wraps = b.CreateSelect(b.CreateICmpSLT(beyond, zero), zero, b.CreateAdd(more, llvm::ConstantInt::get(integers, 1)));
+    wraps = b.CreateZExt(wraps, offset->getType());
+    out.push_back(op == ops::Op::FloorDivide
+                      ? b.CreateAdd(splat(b, quotient, frame.width), wraps)
+                      : b.CreateSub(b.CreateAdd(splat(b, rest, frame.width), offset), b.CreateMul(wraps, splat(b, divisor, frame.width))));
+  }
+  return varying(Dtype::int64, std::move(out));
+}
+
 // Vector instructions with a mask exist; otherwise LLVM makes a branch a lane of them.
 bool Emitter::masked_access(Dtype storage) const { return target_.avx512 || size_of(storage) >= 4; }
 
@@ -61,7 +104,46 @@ void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write,
     ask();
 }
 
-Val Emitter::load(Value* buffer, Dtype storage, const Val& index) {
+// Where no lane reads, the address is the buffer's: a masked load from a page that is not there is right, and takes hundreds of cycles.
+Val Emitter::load_where(Value* buffer, Dtype storage, const Val& index, const Val& condition) {
+  llvm::Type* element = lane_type(b.getContext(), storage);
+  const llvm::Align align(static_cast<std::uint64_t>(size_of(storage)));
+  const Bundle i = bundles_[index.id], c = bundles_[condition.id];
+  const int width = frame.parts > 0 ? frame.width : target_.lanes;
+  llvm::Type* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
+  Value* nothing = llvm::Constant::getNullValue(vector);
+  auto contiguous_load = [&](Value* from, Value* mask, Value* any) {
+    return b.CreateMaskedLoad(vector, b.CreateSelect(any, from, buffer), align, mask, nothing);
+  };
+  if (i.uniform && c.uniform) {  // one lane of a masked load
+    Value* mask = llvm::Constant::getNullValue(llvm::FixedVectorType::get(b.getInt1Ty(), static_cast<unsigned>(width)));
+    mask = b.CreateInsertElement(mask, c.parts[0], std::uint64_t{0});
+    Value* loaded = contiguous_load(address(buffer, element, i.parts[0]), mask, c.parts[0]);
+    return uniform(storage, b.CreateExtractElement(loaded, std::uint64_t{0}));
+  }
+  const Values masks = lanes(condition);
+  const bool tail = !frame.masks.empty();
+  Values out;
+  if (!contiguous(index) || !masked_access(storage)) {
+    for (std::size_t p = 0; p < masks.size(); ++p)
+      out.push_back(b.CreateMaskedGather(vector, addresses(buffer, element, index, static_cast<int>(p)), align, masks[p], nothing));
+    return varying(storage, std::move(out));
+  }
+  Value* start = address(buffer, element, i.base);
+  for (std::size_t p = 0; p < masks.size(); ++p) {
+    Value* mask = tail ? b.CreateAnd(masks[p], frame.masks[p]) : masks[p];
+    Value* from = p == 0 ? start : b.CreateConstGEP1_64(vector, start, p);
+    out.push_back(contiguous_load(from, mask, c.uniform ? c.parts[0] : b.CreateOrReduce(mask)));
+  }
+  if (tail) {
+    Value* padding = splat(b, b.CreateExtractElement(out[0], std::uint64_t{0}), width);
+    for (std::size_t p = 0; p < out.size(); ++p) out[p] = b.CreateSelect(frame.masks[p], out[p], padding);
+  }
+  return varying(storage, std::move(out));
+}
+
+Val Emitter::load(Value* buffer, Dtype storage, const Val& index, const Val* condition) {
+  if (condition) return load_where(buffer, storage, index, *condition);
   llvm::Type* element = lane_type(b.getContext(), storage);
   const llvm::Align align(static_cast<std::uint64_t>(size_of(storage)));
   const Bundle i = bundles_[index.id];
@@ -262,9 +344,9 @@ Val Emitter::pair_index(const Val& index, int component) {
   return emit(ops::Prim::add, Dtype::int64, std::array{twice, constant(Dtype::int64, static_cast<std::uint64_t>(component))});
 }
 
-std::pair<Val, Val> Emitter::load_pair(Value* buffer, const Val& index) {
-  if (!contiguous(index) || !frame.masks.empty()) {
-    return {load(buffer, Dtype::float32, pair_index(index, 0)), load(buffer, Dtype::float32, pair_index(index, 1))};
+std::pair<Val, Val> Emitter::load_pair(Value* buffer, const Val& index, const Val* condition) {
+  if (condition || !contiguous(index) || !frame.masks.empty()) {
+    return {load(buffer, Dtype::float32, pair_index(index, 0), condition), load(buffer, Dtype::float32, pair_index(index, 1), condition)};
   }
   llvm::Type* both = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(2 * frame.width));
   Value* start = address(buffer, b.getInt64Ty(), bundles_[index.id].base);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/symbols.h"
+
 namespace sinter::kernel {
 
 using graph::Id;
@@ -22,8 +24,9 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     for (std::size_t i = 0; i < n.in.size(); ++i) {
       Id u = n.in[i];
       const Node& operand = g[u];
-      if (!graph::is_read_elsewhere(n.op, i)) {
-        if (operand.op == Op::Constant && operand.attrs.size() == 1) {
+      const bool scalar = operand.op == Op::Constant && operand.attrs.size() == 1;
+      if (!graph::is_read_elsewhere(n.op, i) || (n.op == Op::Pad && scalar)) {
+        if (scalar) {
           if (!values_.contains(u)) {
             values_[u] = b_.scalar(operand.type.dtype);
             scalars.push_back(u);
@@ -46,6 +49,8 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
         std::size_t axis = static_cast<std::size_t>(n.attrs[0]), width = g[n.in[1]].type.shape.size();
         for (std::size_t d = 0; d < own.size(); ++d)
           if (d != axis) strides[d < axis ? d : d + width - 1] = own[d];
+      } else if (n.op == Op::Pad) {
+        strides = own;
       }
       gathers_[id] = {add_buffer(u, false), nest.add(nest.spread(shape, strides))};
     }
@@ -58,6 +63,10 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
       std::fill_n(strides.begin(), g[n.in[0]].type.shape.size() - 1, 0);
       walks_[id] = nest.add(nest.spread(shape, strides));
     }
+    if (n.op == Op::Pad)
+      for (std::size_t d = 0; d < rank; ++d)
+        if (shape[d] != g[n.in[0]].type.shape[d] && find_position(shape, d) == positions_.end())
+          positions_.push_back({&shape, d, nest.add_position(shape, d)});
     if (n.op == Op::Constant && !values_.contains(id)) {
       values_[id] = b_.scalar(n.type.dtype);
       scalars.push_back(id);
@@ -168,7 +177,11 @@ std::vector<Id> Body::left_across(const Axis& lanes) const {
   std::vector<Id> list;
   for (const auto& [id, leaf] : leaves_)
     if (nest_.is_across(leaf.access, lanes) && g_[id].type.shape.product() >= kCopied) list.push_back(id);
+  for (const auto& [id, read] : gathers_)
+    if (const Id source = g_[id].in[0]; g_[id].op == Op::Pad && nest_.is_across(read.access, lanes) && g_[source].type.shape.product() >= kCopied)
+      list.push_back(source);
   std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
 }
 std::vector<Body::Across> Body::read_across(const Axis& tiled, const Axis& lanes, std::size_t panels) {
@@ -252,6 +265,7 @@ void Body::close_scope() {
   for (Id id : scope_members_) values_.erase(id);
   for (Id id : scope_leaves_) leaves_.at(id).loaded = kNone;
   scope_members_.clear(), scope_leaves_.clear();
+  insides_.clear();
   scoped_ = false;
 }
 
@@ -264,6 +278,7 @@ Ref Body::compute(Id id) {
     case Op::RandomBits: return random_bits(id);
     case Op::Take:
     case Op::TakeAlong: return gather(id);
+    case Op::Pad: return pad(id);
     default: break;
   }
   Ref in[3] = {kNone, kNone, kNone};
@@ -297,6 +312,51 @@ Ref Body::gather(Id id) {
   Leaf& leaf = gathers_.at(id);
   Ref place = b_.compute(Op::Multiply, i64, i, nest_.arg(b_, layout_of_(n.in[0]).strides[axis]));
   return b_.load(leaf.buffer, b_.compute(Op::Add, i64, nest_.index(b_, leaf.access), place));
+}
+
+std::vector<Body::Position>::const_iterator Body::find_position(const Shape& shape, std::size_t d) const {
+  return std::find_if(positions_.begin(), positions_.end(), [&](const Position& p) { return p.axis == d && base::same(*p.shape, shape); });
+}
+
+// Whether the point lies in the operand of a pad; kNone: all do.
+Ref Body::inside(Id id) {
+  constexpr Dtype i64 = Dtype::int64;
+  const Node& n = g_[id];
+  const Shape &shape = n.type.shape, &within = g_[n.in[0]].type.shape;
+  for (const auto& [other, known] : insides_)
+    if (base::same(g_[other].type.shape, shape) && base::same(g_[g_[other].in[0]].type.shape, within) && base::same(g_[other].attrs, n.attrs))
+      return known;
+  Ref all = kNone;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == within[d]) continue;
+    const std::size_t position = find_position(shape, d)->access;
+    const Ref at = nest_.index(b_, position);
+    auto require = [&](Op op, const Dim& bound) {
+      const Ref holds = b_.compute(op, i64, at, nest_.arg(b_, bound * nest_.unit(position)));
+      all = all == kNone ? holds : b_.compute(Op::LogicalAnd, Dtype::bool_, all, holds);
+    };
+    if (n.attrs[d] != 0) require(Op::GreaterEqual, n.attrs[d]);
+    if (n.attrs[shape.size() + d] != 0) require(Op::Less, n.attrs[d] + within[d]);
+  }
+  insides_.emplace_back(id, all);
+  return all;
+}
+
+Ref Body::pad(Id id) {
+  const Node& n = g_[id];
+  const Ref reads = inside(id);
+  Ref x = kNone;
+  if (const auto gather = gathers_.find(id); gather != gathers_.end()) {
+    const graph::Strides& own = layout_of_(n.in[0]).strides;
+    Dim before = 0;
+    for (std::size_t d = 0; d < own.size(); ++d) before -= n.attrs[d] * own[d];
+    Ref index = nest_.index(b_, gather->second.access);
+    if (before != 0) index = b_.compute(Op::Add, Dtype::int64, index, nest_.arg(b_, before));
+    x = b_.load(gather->second.buffer, index, reads);
+  } else {
+    x = value(n.in[0]);  // a constant
+  }
+  return reads == kNone ? x : b_.compute(Op::Where, n.type.dtype, reads, x, value(n.in[1]));
 }
 
 // Threefry 2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). Of the n words, word i < n / 2 is

@@ -84,6 +84,8 @@ class Body {
   Ref compute(graph::Id id);
   Ref arange(graph::Id id);
   Ref gather(graph::Id id);
+  Ref inside(graph::Id pad);
+  Ref pad(graph::Id id);
   Ref random_bits(graph::Id id);
 
   int computes_ = 0;
@@ -99,6 +101,13 @@ class Body {
   std::unordered_map<graph::Id, Leaf> gathers_;       // by member: the array that it reads at a computed place
   std::unordered_map<graph::Id, Leaf> indices_;       // by member: its indices, where their array is a leaf that is walked another way
   std::unordered_map<graph::Id, std::size_t> walks_;  // by member: the access of arange, random_bits
+  struct Position {  // along an axis of arrays of this shape
+    const Shape* shape;
+    std::size_t axis, access;
+  };
+  std::vector<Position>::const_iterator find_position(const Shape& shape, std::size_t axis) const;
+  std::vector<Position> positions_;
+  std::vector<std::pair<graph::Id, Ref>> insides_;  // of pads, at the current point
   std::vector<Store> stores_;
   bool is_across(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const;
   bool scoped_ = false;

@@ -39,6 +39,32 @@ std::size_t Nest::add_walk(const std::vector<std::pair<const Axis*, std::int64_t
   return add(std::move(strides));
 }
 
+// The strides of the row-major shape, of d and what is behind it.
+std::size_t Nest::add_position(const Shape& shape, std::size_t d) {
+  graph::Strides strides = graph::row_major(shape), only(shape.size(), 0);
+  const Dim unit = strides[d];
+  std::fill_n(strides.begin(), d, 0);
+  only[d] = 1;
+  const std::size_t access = add(spread(shape, strides));
+  only = spread(shape, only);
+  const auto dim = static_cast<std::size_t>(std::find(only.begin(), only.end(), 1) - only.begin());
+  positions_[access] = {dim, unit};
+  return access;
+}
+
+// Nothing of axes that are not joined with its own.
+void Nest::shorten_positions() {
+  for (auto& [access, position] : positions_)
+    for (const Axis& axis : axes)
+      if (auto d = std::find(axis.dims.begin(), axis.dims.end(), position.dim); d != axis.dims.end()) {
+        graph::Strides& strides = accesses_[access].strides;
+        std::fill(strides.begin(), strides.end(), 0);
+        position.unit = 1;
+        for (auto last = axis.dims.end(); last-- != d; position.unit *= space_[*last]) strides[*last] = position.unit;
+        position.unit = strides[*d];
+      }
+}
+
 void Nest::form_axes() {
   for (std::size_t d = 0; d < space_.size(); ++d) {
     if (space_[d] == 1) continue;
@@ -56,6 +82,7 @@ void Nest::form_axes() {
     }
     axes.push_back(std::move(axis));
   }
+  shorten_positions();
 }
 
 Ref Nest::arg(Builder& b, const Dim& value) {

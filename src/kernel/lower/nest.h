@@ -1,6 +1,7 @@
 // Nest: the loop axes of a kernel, and the element index of each access as loops open. Layer: kernel.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ class Nest {
     accesses_.push_back({std::move(strides)});
     return accesses_.size() - 1;
   }
+  /// Registers a walk that tells how far one is along axis d of an array of this shape (the space's, or its rows'): the index is at least
+  /// n * unit() if, and only if, the place along d is at least n. It may be walked together with the axes behind d.
+  std::size_t add_position(const Shape& shape, std::size_t d);
+  const Dim& unit(std::size_t position) const { return positions_.at(position).unit; }
   /// Registers an access that walks these joined axes by these steps, and no others; before any loop.
   std::size_t add_walk(const std::vector<std::pair<const Axis*, std::int64_t>>& steps);
   /// Where an access begins.
@@ -72,11 +77,17 @@ class Nest {
     Dim extent, stride;
   };
   std::vector<Run> runs(const Access& a, const Axis& axis) const;
+  void shorten_positions();
   void open(Builder& b, const Axis& axis, Ref index, bool lanes, Access& access);
 
   Shape space_;
   std::vector<char> reduced_;
   std::vector<Access> accesses_;
+  struct Position {
+    std::size_t dim;  // of the space; past its end: an axis of size 1
+    Dim unit;
+  };
+  std::map<std::size_t, Position> positions_;  // by access
 };
 
 }  // namespace sinter::kernel

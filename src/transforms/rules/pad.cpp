@@ -22,17 +22,17 @@ void Pad::vjp(const Call& c, const Sym& g, Cotangents& to) {
   const Shape inner = c.in(0).shape();
   const Axes low = part(c.node, 0);
   if (to.wanted(0)) to.add(0, slice(g, low, Axes(inner.begin(), inner.end()), Axes(inner.size(), 1)));
-  if (to.wanted(1)) to.add(1, sum_to(where(rim(g, inner, low, part(c.node, 1)), g, 0), {}));
+  if (to.wanted(1)) to.add(1, sum_to(where(rim(g, inner, low, part(c.node, 1)), g, 0), c.in(1).shape()));
 }
 Sym Pad::jvp(const Call& c, std::span<const Sym> t) {
-  return c.again({t[0] ? t[0] : literal(c.out(), c.dtype(), 0, c.in(0).shape()), t[1] ? t[1] : literal(c.out(), c.dtype(), 0)});
+  return c.again({t[0] ? t[0] : literal(c.out(), c.dtype(), 0, c.in(0).shape()), t[1] ? t[1] : literal(c.out(), c.dtype(), 0, c.in(1).shape())});
 }
 Sym Pad::batch(const BatchCall& c) {
   Axes low = part(c.node, 0), high = part(c.node, 1);
   low.insert(low.begin(), 0);
   high.insert(high.begin(), 0);
   const Sym x = c.spread(0);
-  if (!c.is_batched(1)) {
+  if (!c.is_batched(1) && c.in(1).shape().empty()) {
     ops::Attrs attrs = low;
     attrs.insert(attrs.end(), high.begin(), high.end());
     return c.make({x, c.in(1)}, std::move(attrs), c.shape());
