@@ -9,7 +9,8 @@ namespace sinter::passes {
 namespace {
 
 constexpr Pass kPipeline[] = {
-    {"fold", fold},           {"simplify", simplify}, {"sink_views", sink_views}, {"clean", simplify},  // what views hid
+    {"fold", fold},           {"simplify", simplify}, {"by_blocks", by_blocks}, {"sink_views", sink_views},
+    {"clean", simplify},  // what views hid
     {"drop_dead", drop_dead},
 };
 
