@@ -65,6 +65,7 @@ class Capture {
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
     // By the passes, without a kernel.
     if (ours && fold_ && folds(v.op) && one_number(v)) return false;
+    if (ours && fold_ && v.op == Op::Broadcast) return false;  // what it repeats is kept once
     const bool one = v.shape.product() == 1;
     if (one || !ours) evaluate({&a, 1}, "compile");
     if (one) {
@@ -171,11 +172,13 @@ class Compiled final : public CompiledGraph {
   }
   std::string explain() const override {
     std::shared_ptr<const Plan> plan;
+    std::shared_ptr<const Prepared> prepared = prepared_;
     {
       std::lock_guard guard(lock_);
+      if (!plain_ && prepared_for_any_) prepared = prepared_for_any_;
       plan = plain_ ? plain_ : plans_.empty() ? nullptr : plans_.begin()->second;
     }
-    return explain_groups(*prepared_) + (plan ? plan->explain() : "");
+    return explain_groups(*prepared) + (plan ? plan->explain() : "");
   }
 
  private:
@@ -189,6 +192,18 @@ class Compiled final : public CompiledGraph {
     }
     return graph::rebind(*captured_, *symbols_, numbers);
   }
+  // What passes make of the graph where no input need be row-major.
+  std::shared_ptr<const Prepared> prepared_for_any() {
+    {
+      std::lock_guard guard(lock_);
+      if (prepared_for_any_) return prepared_for_any_;
+    }
+    GraphOptions options = options_;
+    options.plain = false;
+    auto made = std::make_shared<const Prepared>(prepare(captured(), options));
+    std::lock_guard guard(lock_);
+    return prepared_for_any_ = std::move(made);
+  }
   std::shared_ptr<const Plan> plan_for(std::span<const Array> inputs) {
     bool plain = std::all_of(inputs.begin(), inputs.end(),
                              [](const Array& a) { return graph::is_row_major(a.get()->shape, a.get()->layout.strides); });
@@ -196,13 +211,14 @@ class Compiled final : public CompiledGraph {
     if (!plain)
       for (const Array& a : inputs)
         for (std::int64_t s : a.get()->layout.strides) key.append(reinterpret_cast<const char*>(&s), sizeof s);
+    const std::shared_ptr<const Prepared> prepared = plain || !prepared_->plain ? prepared_ : prepared_for_any();
     std::lock_guard guard(lock_);
     if (plain && plain_) return plain_;
     if (auto it = plans_.find(key); it != plans_.end()) return it->second;
     std::vector<Layout> layouts;
     for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
     auto plan = with_replay(
-        prepared_->graph, [&] { return std::make_shared<const Plan>(*prepared_, layouts, PlanOptions{.fast_math = options_.fast_math}); });
+        prepared->graph, [&] { return std::make_shared<const Plan>(*prepared, layouts, PlanOptions{.fast_math = options_.fast_math}); });
     cost_ += plan->cost();
     if (plain) return plain_ = plan;
     if (plans_.size() >= kMaxPlans) plans_.clear();
@@ -217,6 +233,7 @@ class Compiled final : public CompiledGraph {
   const std::shared_ptr<base::Symbols> symbols_;  // for texts
   ForkMutex& symbols_lock_;
   ForkMutex& lock_ = stripe_of(this);  // held while a plan is made, not while it runs
+  std::shared_ptr<const Prepared> prepared_for_any_;
   std::shared_ptr<const Plan> plain_;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
   KernelCost cost_;

@@ -21,6 +21,7 @@ struct GraphOptions {
   bool simplify = true;
   bool fuse = true;
   bool fast_math = false;
+  bool plain = true;  // for row-major inputs
 };
 
 class CompiledGraph {

@@ -74,8 +74,6 @@ class Planner {
   void emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes);
   void emit_copy(Id from, const Place& to, const Shape& shape);
   void emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<Id(Id)> constant_of);
-  // How a library can read the operand where it lies; none: it must be copied first.
-  std::optional<kernel::CallDesc::Matrix> matrix(const Shape& shape, const graph::Strides& strides) const;
   std::pair<Place, kernel::CallDesc::Matrix> product_operand(Id id);
   std::vector<bool> not_worth_code() const;  // by kernel; empty: all are
   void assign_buffers();

@@ -155,36 +155,12 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
   }
 }
 
-std::optional<kernel::CallDesc::Matrix> Planner::matrix(const Shape& shape, const graph::Strides& strides) const {
-  const std::vector<std::int64_t> s(strides.begin(), strides.end());
-  std::size_t r = shape.size() - 2, c = shape.size() - 1;
-  std::int64_t rows = shape[r], columns = shape[c];
-  kernel::CallDesc::Matrix m;
-  // The stride of an axis of size 1 means nothing. Where both readings fit, the first is taken.
-  if ((s[c] == 1 || columns == 1) && (s[r] >= columns || rows == 1))
-    m = {false, rows == 1 ? columns : s[r], rows * columns};
-  else if ((s[r] == 1 || rows == 1) && (s[c] >= rows || columns == 1))
-    m = {true, columns == 1 ? rows : s[c], rows * columns};
-  else
-    return std::nullopt;
-  // Batch axes must walk as one, and not in place.
-  std::int64_t next = 0;  // stride times size of the axis within
-  for (std::size_t d = r; d-- > 0;) {
-    if (shape[d] == 1) continue;
-    if (s[d] <= 0 || (next != 0 && s[d] != next)) return std::nullopt;
-    if (next == 0) m.batch = s[d];
-    next = s[d] * shape[d];
-  }
-  m.leading = std::max<std::int64_t>(m.leading, 1);
-  return m;
-}
-
 std::pair<Planner::Place, kernel::CallDesc::Matrix> Planner::product_operand(Id id) {
   const Shape& shape = g_[id].type.shape;
-  if (auto m = matrix(shape, places_[id]->layout.strides)) return {*places_[id], *m};
+  if (auto m = graph::matrix_layout(shape, places_[id]->layout.strides)) return {*places_[id], *m};
   Place copy{new_storage(bytes_of(g_[id].type), kNoItem), {0, graph::row_major(shape)}};
   emit_copy(id, copy, shape);
-  return {copy, *matrix(shape, copy.layout.strides)};
+  return {copy, *graph::matrix_layout(shape, copy.layout.strides)};
 }
 
 void Planner::emit_product(Id id) {

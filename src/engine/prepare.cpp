@@ -6,6 +6,7 @@
 #include "passes/decompose.h"
 #include "passes/fuse.h"
 #include "passes/pass.h"
+#include "runtime/pool.h"
 
 namespace sinter::engine {
 namespace {
@@ -16,10 +17,21 @@ graph::Graph decomposed(const graph::Graph& g) {
   return passes::decompose(passes::inline_bodies(g), [](Dtype t) { return backends::has_product(t); });
 }
 
-graph::Graph optimised(const graph::Graph& g, const GraphOptions& options) {
+// `is_part`: the body of blocks.
+Prepared optimised(const graph::Graph& g, const GraphOptions& options, bool is_part = false) {
+  Prepared p;
+  p.graph = decomposed(g);
+  if (!options.simplify) return p;
   passes::Context context;
   context.fast_math = options.fast_math;
-  return options.simplify ? passes::run_pipeline(decomposed(g), context) : decomposed(g);
+  context.plain = options.plain;
+  context.is_part = is_part;
+  context.threads = runtime::max_threads();
+  context.rows_keep_bits = backends::rows_keep_bits;
+  p.graph = passes::run_pipeline(p.graph, context);
+  p.reasons = std::move(context.reasons);
+  p.plain = context.relied_on_plain;
+  return p;
 }
 
 // Every output in memory of its own, row-major: what a branch or a step gives can be taken as it is, and overwritten by the next step.
@@ -38,25 +50,32 @@ graph::Graph own_outputs(graph::Graph g) {
 }
 
 // Fuses, and prepares the bodies. Graphs in graphs are as deep as the user's code nests.
-Prepared fused(graph::Graph g, const GraphOptions& options) {
-  Prepared p;
-  p.graph = std::move(g);
+Prepared fused(Prepared p, const GraphOptions& options) {
   passes::FuseOptions fuse;
   fuse.fuse = options.fuse;
   p.partition = passes::fuse(p.graph, fuse);
+  GraphOptions within = options;
+  within.plain = true;  // what bodies read is
   for (Id id = 0; id < p.graph.size(); ++id)
-    for (const graph::Body& body : p.graph[id].bodies)
-      p.bodies[id].push_back(std::make_shared<const Prepared>(fused(own_outputs(optimised(*body, options)), options)));
+    for (const graph::Body& body : p.graph[id].bodies) {
+      Prepared b = optimised(*body, within, p.graph[id].op == ops::Op::Blocks);
+      b.graph = own_outputs(std::move(b.graph));
+      p.bodies[id].push_back(std::make_shared<const Prepared>(fused(std::move(b), within)));
+    }
   return p;
 }
 
 }  // namespace
 
-Prepared prepare(const graph::Graph& g) { return fused(decomposed(g), {}); }
+Prepared prepare(const graph::Graph& g) {
+  Prepared p;
+  p.graph = decomposed(g);
+  return fused(std::move(p), {});
+}
 Prepared prepare(const graph::Graph& g, const GraphOptions& options) { return fused(optimised(g, options), options); }
 
 Prepared rebind(const Prepared& p, const base::Symbols& symbols, const base::Symbols::Numbers& numbers) {
-  Prepared out{graph::rebind(p.graph, symbols, numbers), graph::rebind(p.partition, symbols, numbers), {}};
+  Prepared out{graph::rebind(p.graph, symbols, numbers), graph::rebind(p.partition, symbols, numbers), {}, p.reasons, p.plain};
   for (const auto& [id, bodies] : p.bodies)
     for (const auto& body : bodies) out.bodies[id].push_back(std::make_shared<const Prepared>(rebind(*body, symbols, numbers)));
   return out;
@@ -70,6 +89,7 @@ std::string explain_groups(const Prepared& p) {
     for (graph::Id id : group.members) out += str(" ", ops::info(p.graph[id].op).name);
     out += str("  (", group.members.size(), " operations, ", group.outputs.size(), " stored)\n");
   }
+  for (const std::string& reason : p.reasons) out += "  " + reason + "\n";
   for (const std::string& reason : p.partition.refused) out += "  not fused: " + reason + "\n";
   for (Id id = 0; id < p.graph.size(); ++id)
     if (auto it = p.bodies.find(id); it != p.bodies.end())

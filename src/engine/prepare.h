@@ -14,6 +14,8 @@ struct Prepared {
   graph::Graph graph;
   graph::Partition partition;
   std::unordered_map<graph::Id, std::vector<std::shared_ptr<const Prepared>>> bodies;  // of branches and loops
+  std::vector<std::string> reasons = {};                                               // of passes, for explain()
+  bool plain = false;                                                                  // it holds for row-major inputs alone
 };
 /// Regular evaluation: `g` is one operation. Bodies are compiled.
 Prepared prepare(const graph::Graph& g);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/op.h"
+#include "ops/product.h"
 #include "sinter/shape.h"
 
 namespace sinter::graph {
@@ -29,5 +30,8 @@ std::int64_t distinct_elements(const Shape& shape, const Strides& strides);
 /// The layout of a View operation's result over its operand's memory; none where the elements cannot be reached by strides (a reshape of
 /// an operand with gaps; as_strided of an operand that is not row-major): then the operand must be copied first.
 std::optional<Layout> view_layout(ops::Op op, const ops::Attrs& attrs, const Shape& result, const Shape& operand, const Layout& layout);
+
+/// How a library can read matrices, the last two axes, where they lie; none: they must be copied first.
+std::optional<ops::Product::Matrix> matrix_layout(const Shape& shape, const Strides& strides);
 
 }  // namespace sinter::graph

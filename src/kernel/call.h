@@ -3,21 +3,12 @@
 #include <cstdint>
 
 #include "ops/convolution.h"
+#include "ops/product.h"
 #include "sinter/dtype.h"
 
 namespace sinter::kernel {
 
-/// out[b] = x[b] * y[b] for b in [0, batch): x is m by k, y is k by n, out is row-major without gaps.
-struct CallDesc {
-  Dtype dtype = Dtype::float32;
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  struct Matrix {
-    bool transposed = false;   // columns, not rows, are contiguous
-    std::int64_t leading = 1;  // elements from one row (column, when transposed) to the next
-    std::int64_t batch = 0;    // elements from one matrix to the next
-  } x, y;
-  bool alone = false;  // it runs on one thread, whoever calls it
-};
+using CallDesc = ops::Product;
 
 /// x[b] of a[b] * x[b] = y[b] for b in [0, batch): a is n by n, x and y are n by k.
 struct SolveDesc {

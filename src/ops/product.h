@@ -1,9 +1,27 @@
-// Which matrix products are reductions of ours and not a library's. Layer: ops.
+// Matrix products as data, and which of them are reductions of ours and not a library's. Layer: ops.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
+#include "sinter/dtype.h"
+
 namespace sinter::ops {
+
+/// out[b] = x[b] * y[b] for b in [0, batch): x is m by k, y is k by n, out is row-major without gaps.
+struct Product {
+  Dtype dtype = Dtype::float32;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  struct Matrix {
+    bool transposed = false;   // columns, not rows, are contiguous
+    std::int64_t leading = 1;  // elements from one row (column, when transposed) to the next
+    std::int64_t batch = 0;    // elements from one matrix to the next
+  } x, y;
+  bool alone = false;  // it runs on one thread, whoever calls it
+};
+/// Without gaps.
+inline Product::Matrix dense(std::int64_t rows, std::int64_t columns, bool transposed = false) {
+  return {transposed, std::max<std::int64_t>(transposed ? rows : columns, 1), rows * columns};
+}
 
 /// Of (m, k) by (k, n). With up to 4 rows or columns a product is bound by reading the other matrix: a library gains nothing by packing it,
 /// and makes code for each new size. Where many short sums are asked for, their ends cost more than that. This is a part of the product's

@@ -11,6 +11,7 @@ namespace {
 constexpr Pass kPipeline[] = {
     {"fold", fold},
     {"simplify", simplify},
+    {"by_blocks", by_blocks},
     {"sink_views", sink_views},
     {"clean", simplify},  // what views hid
     {"sink_reads", sink_reads},

@@ -30,7 +30,7 @@ class Sinker {
       : g_(g), uses_(graph::count_uses(g)), asked_(g.size()), wanted_(g.size(), false), pinned_(g.size(), false) {}
 
   Graph run() {
-    for (Id id = 0; id < g_.size(); ++id) layouts_.push_back(layout_of(id));
+    layouts_ = layouts_of(g_);
     for (Id id = g_.size(); id-- > 0;) decide(id);
     return build();
   }
@@ -50,16 +50,6 @@ class Sinker {
     int budget = std::numeric_limits<int>::max();
     bool agreed = false;
   };
-
-  // Of the node's elements over the array that it is a view of; row-major where it is computed, or must be copied.
-  graph::Layout layout_of(Id id) const {
-    const Node& n = g_[id];
-    if (is_view(n.op)) {
-      if (auto layout = graph::view_layout(n.op, n.attrs, n.type.shape, g_[n.in[0]].type.shape, layouts_[n.in[0]]))
-        return *std::move(layout);
-    }
-    return {0, graph::row_major(n.type.shape)};
-  }
 
   int length(int views) const { return views == kNothing ? 0 : steps_[static_cast<std::size_t>(views)].length; }
   const Shape& shape_after(int views) const {

@@ -109,6 +109,17 @@ Id add_view(Graph& g, Id x, View v) {
   return g.add({v.op, {x}, std::move(v.attrs), {g[x].type.dtype, std::move(v.to)}});
 }
 
+std::vector<graph::Layout> layouts_of(const Graph& g) {
+  std::vector<graph::Layout> layouts;
+  for (Id id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    std::optional<graph::Layout> view;
+    if (is_view(n.op)) view = graph::view_layout(n.op, n.attrs, n.type.shape, g[n.in[0]].type.shape, layouts[n.in[0]]);
+    layouts.push_back(view ? *std::move(view) : graph::Layout{0, graph::row_major(n.type.shape)});
+  }
+  return layouts;
+}
+
 Id product_operand(Graph& target, const Graph& source, Id operand, const std::vector<Id>& copies) {
   std::vector<Id> views;
   for (; is_view(source[operand].op); operand = source[operand].in[0]) views.push_back(operand);

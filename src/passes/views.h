@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "graph/graph.h"
+#include "graph/layout.h"
 
 namespace sinter::passes {
 
@@ -20,6 +21,9 @@ bool changes_nothing(const View& v);
 std::optional<View> compose(const View& first, const View& second);
 /// The view of x: composed with the view that x is, or taken into a constant or an arange.
 graph::Id add_view(graph::Graph& g, graph::Id x, View v);
+
+/// Of each node's elements over the array that it is a view of; row-major where it is computed, an input, or must be copied.
+std::vector<graph::Layout> layouts_of(const graph::Graph& g);
 
 /// The operand of a library product in the graph that a pass builds, for `operand` of the source: the same views of the same computed
 /// array. A product's bits may depend on how its operands lie in memory, and a compiled call gives the bits of the regular one; so passes

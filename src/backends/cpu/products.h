@@ -5,6 +5,7 @@
 #include <span>
 
 #include "kernel/call.h"
+#include "ops/product.h"
 
 namespace sinter::backends {
 
@@ -20,6 +21,9 @@ class Routine {
 bool has_product(Dtype t);
 /// On memory of x, y and the result.
 std::shared_ptr<const Routine> make_product(const kernel::CallDesc& desc);
+/// Whether a product has the same bits as `part`, which is some of its rows (fewer m), of its columns (fewer n) or all of a matrix: found
+/// by computing both, once in a process for two descriptions. Long products stand for longer ones, but along k.
+bool rows_keep_bits(const ops::Product& whole, const ops::Product& part);
 /// On memory of the matrices, row-major, which are overwritten; the right sides, column after column, which are overwritten; n int32 a
 /// matrix; and the result, row-major.
 std::shared_ptr<const Routine> make_solve(const kernel::SolveDesc& desc);
