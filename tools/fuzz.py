@@ -2,7 +2,7 @@
 """fuzz.py PROGRAM [--seconds N] [--seed FIRST] [--processes N] [--record]: random programs, and what is wrong with them.
 
 Seeds count up from where the table in docs/RELIABILITY.md ends; --record adds a line to it. Blocks of seeds run in processes of their own,
-one a core, each with a cache of kernels of its own; every eighth generates code at the usual level, the others at level 0, which is quick.
+one a core, with one cache of kernels; every eighth generates code at the usual level, the others at level 0, which is quick.
 What is found is shrunk and written to tests/fuzz/programs/, where test_fuzz runs it from then on.
 """
 import argparse
@@ -11,7 +11,6 @@ import datetime
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,15 +24,14 @@ ROW = re.compile(r"^\| (\d{4}-\d\d-\d\d) \| (\d+) to (\d+) \| (\d+) \| (\d+) \|.
 
 
 def start(program, first, seconds, folder):
-    cache = pathlib.Path(folder) / f"cache-{first}"
     progress = pathlib.Path(folder) / f"progress-{first}"
     environment = os.environ | {
         "SINTER_FUZZ_SEED": str(first), "SINTER_FUZZ_COUNT": str(BLOCK), "SINTER_FUZZ_SECONDS": str(max(seconds, 1)),
-        "SINTER_FUZZ_FOUND": str(FOUND), "SINTER_FUZZ_PROGRESS": str(progress), "SINTER_CACHE_DIR": str(cache), "SINTER_CACHE_MB": "256",
+        "SINTER_FUZZ_FOUND": str(FOUND), "SINTER_FUZZ_PROGRESS": str(progress), "SINTER_CACHE_DIR": str(pathlib.Path(folder) / "cache"), "SINTER_CACHE_MB": "128",
         "SINTER_CODEGEN_LEVEL": "2" if first // BLOCK % 8 == 0 else "0", "OMP_NUM_THREADS": "1"}
     output = open(pathlib.Path(folder) / f"output-{first}", "w+", encoding="utf-8")
     process = subprocess.Popen([program, "--gtest_filter=Programs.Random"], stdout=output, stderr=subprocess.STDOUT, env=environment)
-    return {"first": first, "process": process, "output": output, "cache": cache, "progress": progress}
+    return {"first": first, "process": process, "output": output, "progress": progress}
 
 
 def finish(block, program):
@@ -41,7 +39,6 @@ def finish(block, program):
     block["output"].seek(0)
     output = block["output"].read()
     block["output"].close()
-    shutil.rmtree(block["cache"], ignore_errors=True)
     done = re.search(r"^programs (\d+) seeds \d+\.\.(\d+) seconds \S+ found (\d+)$", output, re.M)
     kinds = collections.Counter({name: int(n) for name, n in re.findall(r"^kind (\w+) programs (\d+)", output, re.M)})
     if block["process"].returncode or not done:
@@ -68,7 +65,8 @@ def main():
     first = args.seed or max((int(row[2]) for row in rows), default=0) + 1
     began, following, last, programs, found, kinds = time.time(), first, first, 0, 0, collections.Counter()
     running = []
-    with tempfile.TemporaryDirectory() as folder:
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
         while running or time.time() - began < args.seconds:
             while len(running) < args.processes and time.time() - began < args.seconds:
                 running.append(start(args.program, following, args.seconds - (time.time() - began), folder))

@@ -2,7 +2,9 @@
 // of steps over them, and the calls to make. A step is a public function (steps.cpp), or a graph over the tables of operations.
 //
 //   ;; anything: a comment
-//   program paths compiled shapeless | seed 7 wrap 1     the check; for paths: how it runs, besides as a regular call
+//   program paths compiled shapeless | seed 7 wrap 1     the check; for paths: how it runs, besides as a regular call: compiled, unfused,
+//                                                        unsimplified, interpreted, shapeless, shapeless_interpreted, disk (compiled, by
+//                                                        kernels that a cache on disk has), reference (graphs by graph/interpret.h)
 //   %0 argument float32 [n, 5] gaps special              id, role, type (n, m: sizes of the call), layout, -0 NaN ... among the values
 //   %1 state float32 [n] same %0                         in even calls the same array as %0
 //   call 3 4 number 2 hold                               n, m, a static argument, flags

@@ -132,7 +132,7 @@ class Runner {
     }
     if (way_ == "disk") clear_cache();
     set_compile_mode(way_ == "unfused" ? CompileMode::no_fuse : way_ == "unsimplified" ? CompileMode::no_simplify : CompileMode::enabled);
-    const Target target = compile_wrapped(f_, p_.wrap, {.shapeless = way_ == "shapeless", .name = "fuzzed"}, state_);
+    const Target target = compile_wrapped(f_, p_.wrap, {.shapeless = way_.starts_with("shapeless"), .name = "fuzzed"}, state_);
     for (std::size_t i = 0; i < p_.calls.size(); ++i) {
       outcomes.push_back(one(target, i, false));
       if (way_ == "disk") clear_cache();
@@ -176,7 +176,7 @@ class Runner {
     Outcome o;
     const State before = regular ? state_ : State{};
     const Array generator = regular ? engine::generator_state() : Array();
-    engine::interpret_kernels(way_ == "interpreted");
+    engine::interpret_kernels(way_.ends_with("interpreted"));
     try {
       Arrays results;
       if (call.move)
