@@ -54,6 +54,8 @@ class Planner {
   struct Use {
     std::uint32_t storage;
     bool written = false, same_index = false;
+    int element = 0;          // bytes
+    std::int64_t offset = 0;  // in the storage
   };
 
   void place_nodes();

@@ -62,7 +62,8 @@ void Planner::assign_buffers() {
       auto in_place = [&](const Use& r) {
         const Storage& t = storages_[r.storage];
         const bool made = t.input >= 0 || t.first < i;  // an empty array is written by no step, and has no buffer
-        return made && !r.written && r.same_index && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
+        const bool same_places = r.same_index && w.same_index && r.element == w.element && r.offset == w.offset;
+        return made && !r.written && same_places && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
                std::find(taken.begin(), taken.end(), r.storage) == taken.end();
       };
       // A written buffer that is only partly written in this step (concatenate, pad) has no reads at the same index; scratch neither.

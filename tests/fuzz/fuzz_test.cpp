@@ -52,7 +52,11 @@ struct OwnCache {
   const pid_t process = getpid();
 } own_cache;
 
-const fs::path kFound = fs::path(SINTER_SOURCE_DIR) / "tests/fuzz/programs";
+// Another folder: for one who looks at a program.
+fs::path folder_of_programs() {
+  const char* other = std::getenv("SINTER_FUZZ_PROGRAMS");
+  return other ? fs::path(other) : fs::path(SINTER_SOURCE_DIR) / "tests/fuzz/programs";
+}
 
 std::string read_file(const fs::path& path) {
   std::ostringstream out;
@@ -60,9 +64,12 @@ std::string read_file(const fs::path& path) {
   return out.str();
 }
 
+// What is wrong, without what differs from run to run.
+std::string in_short(const std::string& what) { return what.substr(0, what.find("; replay file")); }
+
 TEST(Programs, FoundBefore) {
   int programs = 0;
-  for (const auto& entry : fs::directory_iterator(kFound)) {
+  for (const auto& entry : fs::directory_iterator(folder_of_programs())) {
     if (entry.path().extension() != ".txt") continue;
     ++programs;
     const Program p = parse(read_file(entry.path()));
@@ -116,8 +123,8 @@ TEST(Programs, Random) {
     ++found;
     const bool again = !wrong_apart(p).empty();  // else it takes what this process has done before
     const Program small = again ? shrink(p, [](const Program& q) { return wrong_apart(q); }, 60) : p;
-    std::string text = str(";; seed ", seed, again ? "" : " after others", ": ", what, "\n");
-    if (again) text += str(";; ", wrong_apart(small), "\n");
+    std::string text = str(";; seed ", seed, again ? "" : " after others", ": ", in_short(what), "\n");
+    if (again) text += str(";; ", in_short(wrong_apart(small)), "\n");
     text += print(small);
     if (folder) std::ofstream(fs::path(folder) / str("seed-", seed, ".txt")) << text;
     ADD_FAILURE() << text;

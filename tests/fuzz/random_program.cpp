@@ -21,19 +21,18 @@ class Drawer {
     calls();
     leaves();
     State state;
-    Inputs inputs;
-    Environment e{&p_, &state, &inputs, false, {}, {}};
     for (const Leaf& l : p_.leaves) {
-      Shape s;
-      for (int d : l.dims) s.push_back(d >= 0 ? d : p_.calls[0].sizes[d == Leaf::kSizeN ? 0 : 1]);
-      e.values[l.id] = {zeros(s, l.dtype)};
-      if (l.role == Role::state) state.arrays.push_back(e.values[l.id][0]);
+      if (l.role == Role::state) state.arrays.push_back(array_of(l, 0));
       recent_.push_back(l.id);
     }
+    const State before = state;
+    Inputs inputs;
+    Environment e = environment(0, state, inputs);
     steps(p_.function, e, 2 + pick(10), 0);
     p_.function.results = {recent_.back()};
     for (int i = pick(3); i > 0; --i) p_.function.results.push_back(any());
     ways();
+    drop_large_calls(before);
     return std::move(p_);
   }
 
@@ -44,6 +43,38 @@ class Drawer {
   int newest() { return recent_[recent_.size() - 1 - static_cast<std::size_t>(pick(std::min<int>(4, static_cast<int>(recent_.size()))))]; }
   Dtype dtype() { return pick(3) == 0 ? static_cast<Dtype>(pick(kDtypeCount)) : Dtype::float32; }
   std::int64_t size() { return once_in(4) ? pick(3) : once_in(8) ? 16 + pick(50) : 2 + pick(7); }
+
+  // Arrays that are never computed.
+  Array array_of(const Leaf& l, std::size_t call) const {
+    Shape s;
+    for (int d : l.dims) s.push_back(d >= 0 ? d : p_.calls[call].sizes[d == Leaf::kSizeN ? 0 : 1]);
+    return zeros(s, l.dtype);
+  }
+  Environment environment(std::size_t call, State& state, const Inputs& inputs) const {
+    Environment e{&p_, &state, &inputs, false, {}, {}};
+    std::size_t states = 0;
+    for (const Leaf& l : p_.leaves) e.values[l.id] = {l.role == Role::state ? state.arrays.at(states++) : array_of(l, call)};
+    return e;
+  }
+  static bool is_small(const Arrays& values) {
+    return std::all_of(values.begin(), values.end(), [](const Array& a) { return a.ndim() <= 5 && base::peek(a.size()) <= kMostElements; });
+  }
+  // A state may grow in each call, and other sizes make other arrays: calls from the first large one on go.
+  void drop_large_calls(State state) {
+    for (std::size_t i = 0; i < p_.calls.size(); ++i) {
+      const Inputs inputs{{}, {}, p_.calls[i].number, p_.calls[i].fail};
+      const State before = state;
+      Environment e = environment(i, state, inputs);
+      try {
+        fuzz::run(p_.function, e);
+      } catch (const std::exception&) {
+        state = before;
+      }
+      if (std::all_of(e.values.begin(), e.values.end(), [](const auto& v) { return is_small(v.second); })) continue;
+      p_.calls.resize(std::max<std::size_t>(i, 1));
+      return;
+    }
+  }
 
   void calls() {
     const int count = 2 + pick(5);
@@ -66,12 +97,12 @@ class Drawer {
     l.id = next_++;
     l.role = role;
     l.dtype = dtype();
-    static const std::vector<int> kDims[] = {{-1, -2}, {-1, -2}, {-2},    {-1},        {-2, -1},    {},
+    static const std::vector<int> kDims[] = {{-1, -2}, {-1, -2}, {-2},    {-1},        {-2, -1},   {},
                                              {3},      {-1, 3},  {1, -2}, {-1, -2, 2}, {2, 3, -2}, {4, 4}};
     l.dims = kDims[pick(static_cast<int>(std::size(kDims)))];
     l.memory = once_in(2) ? tests::Memory::plain : tests::kMemories[pick(4)];
     l.special = once_in(3);
-    if (once_in(8) && !p_.leaves.empty()) {
+    if (once_in(5) && !p_.leaves.empty()) {
       const Leaf& other = p_.leaves[static_cast<std::size_t>(pick(static_cast<int>(p_.leaves.size())))];
       l.same = other.id;
       l.dtype = other.dtype;
@@ -80,10 +111,10 @@ class Drawer {
     p_.leaves.push_back(l);
   }
   void leaves() {
-    for (int i = 1 + pick(2); i > 0; --i) leaf(Role::argument);
-    for (int i = pick(3); i > 0; --i) leaf(Role::state);
-    if (once_in(2)) leaf(Role::given);
     for (int i = std::max(0, pick(4) - 1); i > 0; --i) leaf(Role::capture);
+    for (int i = pick(3); i > 0; --i) leaf(Role::state);
+    for (int i = 1 + pick(2); i > 0; --i) leaf(Role::argument);
+    if (once_in(2)) leaf(Role::given);
   }
   // Code of fused kernels is what takes the time: most programs have theirs interpreted.
   void ways() {
@@ -110,9 +141,7 @@ class Drawer {
         e.draw = [&](const Function& body, Environment& inner) { this->body(const_cast<Function&>(body), inner, depth + 1); };
         fuzz::run(s, e);
         const Arrays& values = e.values.at(s.id);
-        kept = !values.empty() && std::all_of(values.begin(), values.end(), [](const Array& a) {
-          return a.ndim() <= 5 && base::peek(a.size()) <= kMostElements;
-        });
+        kept = !values.empty() && is_small(values);
       } catch (const std::exception&) {  // now and then in the program, too
         kept = s.bodies.empty() && once_in(300);
         if (kept) e.values[s.id] = e.values.at(any());
@@ -147,7 +176,8 @@ class Drawer {
     return *all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
   }
   char group(int depth) {
-    static constexpr std::pair<char, int> kShares[] = {{'e', 30}, {'z', 6}, {'v', 18}, {'r', 14}, {'g', 8}, {'n', 5}, {'d', 4}, {'s', 14}, {'b', 7}};
+    static constexpr std::pair<char, int> kShares[] = {{'e', 30}, {'z', 6}, {'v', 18}, {'r', 14}, {'g', 8},
+                                                       {'n', 5},  {'d', 4}, {'s', 14}, {'b', 7}};
     while (true) {
       int at = pick(106);
       for (const auto& [name, share] : kShares) {
@@ -243,8 +273,7 @@ Program draw_composition(std::uint32_t seed) {
   for (std::uint32_t left = 2 + random() % 2; left > 0 && g.size() < kMostNodes; --left) switch (random() % 3) {
       case 0: g = transforms::vjp(g, with_derivatives(g)); break;
       case 1: g = transforms::jvp(g, with_derivatives(g)); break;
-      default:
-        g = transforms::vmap(g, 2, std::vector<std::int64_t>(inputs_of(g), 0), std::vector<std::int64_t>(g.outputs().size(), 0));
+      default: g = transforms::vmap(g, 2, std::vector<std::int64_t>(inputs_of(g), 0), std::vector<std::int64_t>(g.outputs().size(), 0));
     }
   return program_of(std::move(g), "paths", ways_of_graphs(seed), seed);
 }
@@ -256,8 +285,9 @@ struct Kind {
   std::uint32_t share;
   Program (*draw)(std::uint32_t seed);
 };
-constexpr Kind kKinds[] = {{"function", 9, draw_function},       {"graph", 4, draw_graph},           {"gradient", 2, draw_gradient},
-                           {"composition", 1, draw_composition}, {"derivatives", 2, draw_derivatives}, {"batches", 2, draw_batches}};
+constexpr Kind kKinds[] = {{"function", 9, draw_function},       {"graph", 4, draw_graph},
+                           {"gradient", 2, draw_gradient},       {"composition", 1, draw_composition},
+                           {"derivatives", 2, draw_derivatives}, {"batches", 2, draw_batches}};
 
 const Kind& kind(std::uint32_t seed) {
   std::uint32_t all = 0;

@@ -2,6 +2,7 @@
 // its own, made by fork(): so a crash is an answer, and what the library keeps is as it was when the fault was found.
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ using graph::Node;
 using ops::Op;
 
 using Clock = std::chrono::steady_clock;
-constexpr int kHangsAfterMs = 60'000;
+constexpr rlim_t kHangsAfter = 20;  // seconds of computing; or of waiting, ten times as many
 
 // Calls f on every function of the program, bodies before what holds them.
 void for_each_function(Function& f, FunctionRef<void(Function&)> visit) {
@@ -125,22 +126,28 @@ Graph replaced(const Graph& g, Id cut, Id by) {
   return next;
 }
 
-// Drops arrays and graphs that nothing uses.
+bool uses(Program& p, int id) {
+  bool found = std::any_of(p.leaves.begin(), p.leaves.end(), [&](const Leaf& l) { return l.same == id; });
+  const auto has = [&](const std::vector<int>& ids) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+  for_each_function(p.function, [&](Function& f) {
+    found = found || has(f.results) || std::any_of(f.steps.begin(), f.steps.end(), [&](const Step& s) { return has(s.in); });
+  });
+  return found;
+}
+
+// Drops arrays and graphs that nothing uses; a state array stays, for steps reach it by its place.
 void drop_unused(Program& p) {
-  std::set<int> used;
   std::vector<Graph> graphs;
   for_each_function(p.function, [&](Function& f) {
-    used.insert(f.results.begin(), f.results.end());
     for (Step& s : f.steps) {
-      used.insert(s.in.begin(), s.in.end());
       if (s.name != "graph") continue;
       graphs.push_back(p.graphs.at(static_cast<std::size_t>(s.numbers.at(0))));
       s.numbers = {static_cast<std::int64_t>(graphs.size()) - 1};
     }
   });
   p.graphs = std::move(graphs);
-  for (const Leaf& l : p.leaves) used.insert(l.same);
-  std::erase_if(p.leaves, [&](const Leaf& l) { return l.role != Role::state && !used.contains(l.id); });
+  for (std::size_t i = p.leaves.size(); i-- > 0;)
+    if (p.leaves[i].role != Role::state && !uses(p, p.leaves[i].id)) p.leaves.erase(p.leaves.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
 class Shrinker {
@@ -149,6 +156,8 @@ class Shrinker {
       : best_(std::move(p)), wrong_(wrong), end_(Clock::now() + std::chrono::milliseconds(static_cast<int>(seconds * 1000))) {}
 
   Program run() {
+    sort_ = sort_of(wrong_(best_));
+    if (sort_ == Sort::nothing) return best_;
     drop_unused(best_);
     for (bool smaller = true; smaller && Clock::now() < end_;) {
       smaller = false;
@@ -168,7 +177,7 @@ class Shrinker {
     change(next);
     drop_unused(next);
     const std::string text = print(next);
-    if (!tried_.insert(text).second || wrong_(next).empty()) return false;
+    if (!tried_.insert(text).second || sort_of(wrong_(next)) != sort_) return false;
     best_ = std::move(next);
     return true;
   }
@@ -235,12 +244,14 @@ class Shrinker {
     return false;
   }
   template <class T>
-  bool set(T Leaf::*member, std::size_t at, T value) {
+  bool set(T Leaf::* member, std::size_t at, T value) {
     return best_.leaves[at].*member != value && attempt([&](Program& p) { p.leaves[at].*member = value; });
   }
   bool leaves() {
     for (std::size_t i = 0; i < best_.leaves.size(); ++i) {
-      if (attempt([&](Program& p) { p.leaves.erase(p.leaves.begin() + static_cast<std::ptrdiff_t>(i)); })) return true;
+      if (!uses(best_, best_.leaves[i].id) &&
+          attempt([&](Program& p) { p.leaves.erase(p.leaves.begin() + static_cast<std::ptrdiff_t>(i)); }))
+        return true;
       if (set(&Leaf::same, i, -1) || set(&Leaf::role, i, Role::argument) || set(&Leaf::memory, i, tests::Memory::plain) ||
           set(&Leaf::special, i, false) || set(&Leaf::dtype, i, Dtype::float32))
         return true;
@@ -262,7 +273,8 @@ class Shrinker {
   bool numbers() {
     for (std::size_t i = 0; i < best_.calls.size(); ++i) {
       const Call c = best_.calls[i];
-      if ((c.fail && attempt([&](Program& p) { p.calls[i].fail = false; })) || (c.hold && attempt([&](Program& p) { p.calls[i].hold = false; })) ||
+      if ((c.fail && attempt([&](Program& p) { p.calls[i].fail = false; })) ||
+          (c.hold && attempt([&](Program& p) { p.calls[i].hold = false; })) ||
           (c.move && attempt([&](Program& p) { p.calls[i].move = false; })) ||
           (c.number != 0 && attempt([&](Program& p) { p.calls[i].number = 0; })))
         return true;
@@ -273,7 +285,8 @@ class Shrinker {
     std::vector<int> with_numbers;
     for_each_function(best_.function, [&](Function& f) {
       for (const Step& s : f.steps)
-        if (s.name != "graph" && std::any_of(s.numbers.begin(), s.numbers.end(), [](auto n) { return n != 0; })) with_numbers.push_back(s.id);
+        if (s.name != "graph" && std::any_of(s.numbers.begin(), s.numbers.end(), [](auto n) { return n != 0; }))
+          with_numbers.push_back(s.id);
     });
     for (int id : with_numbers)
       if (attempt([&](Program& p) {
@@ -286,9 +299,20 @@ class Shrinker {
     return false;
   }
 
+  // Of what is wrong: a difference must not become a crash, or a program that takes for ever.
+  enum class Sort { nothing, difference, exception, hangs, ends };
+  static Sort sort_of(std::string_view what) {
+    return what.empty()                       ? Sort::nothing
+           : what.starts_with("exception")    ? Sort::exception
+           : what.starts_with("it hangs")     ? Sort::hangs
+           : what.starts_with("it ends with") ? Sort::ends
+                                              : Sort::difference;
+  }
+
   Program best_;
   const FunctionRef<std::string(const Program&)> wrong_;
   const Clock::time_point end_;
+  Sort sort_ = Sort::nothing;
   std::set<std::string> tried_;
 };
 
@@ -301,6 +325,8 @@ std::string wrong_apart(const Program& p) {
   check(child >= 0, "no process");
   if (child == 0) {
     close(ends[0]);
+    const rlimit limit{kHangsAfter, kHangsAfter + 1};
+    setrlimit(RLIMIT_CPU, &limit);
     const std::string answer = wrong(p);
     const bool written = write(ends[1], answer.data(), std::min<std::size_t>(answer.size(), 4096)) >= 0;
     _exit(written ? 0 : 3);
@@ -310,7 +336,7 @@ std::string wrong_apart(const Program& p) {
   pollfd ready{ends[0], POLLIN, 0};
   bool hangs = false;
   while (true) {
-    if (poll(&ready, 1, kHangsAfterMs) == 0) {
+    if (poll(&ready, 1, static_cast<int>(kHangsAfter) * 10'000) == 0) {
       hangs = true;
       kill(child, SIGKILL);
     }
@@ -322,7 +348,7 @@ std::string wrong_apart(const Program& p) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (hangs) return "it hangs";
+  if (hangs || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)) return "it hangs";
   if (WIFSIGNALED(status)) return str("it ends with signal ", WTERMSIG(status));
   return WEXITSTATUS(status) == 0 ? answer : str("it ends with status ", WEXITSTATUS(status));
 }
