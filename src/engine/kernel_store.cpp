@@ -76,7 +76,11 @@ ForkMutex& generating() {
   return *m;
 }
 
-bool interpreted() { return !backends::host_target().code || base::knobs().backend == "interp" || !runtime::can_map_code(); }
+std::atomic<bool> interpret_all{false};
+
+bool interpreted() {
+  return !backends::host_target().code || base::knobs().backend == "interp" || !runtime::can_map_code() || interpret_all.load();
+}
 
 backends::CodegenOptions options_for(const kernel::Kernel& k, bool fast_math) {
   backends::CodegenOptions options;
@@ -156,6 +160,7 @@ std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool f
     keys.emplace_back();
     kernel::append_key(k, keys.back());
     if (fast_math) keys.back() += "fast";
+    if (interpret_all.load()) keys.back() += "interpreted";
     result.push_back(s.find(keys.back()));
     complete = complete && result.back();
   }
@@ -188,6 +193,7 @@ void release_kernels() {
   }
 }
 void fail_codegen(std::int64_t after) { generations_left = after; }
+void interpret_kernels(bool on) { interpret_all = on; }
 std::int64_t kernel_count() {
   std::lock_guard guard(store().lock);
   return static_cast<std::int64_t>(store().by_use.size());

@@ -46,6 +46,8 @@ std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kern
 void release_kernels();
 /// For tests: the generation after the next `after` ones throws DeviceError; negative: none does.
 void fail_codegen(std::int64_t after);
+/// For tests: kernels asked for from now on have no code and are interpreted.
+void interpret_kernels(bool on);
 /// Kernels in the store.
 std::int64_t kernel_count();
 

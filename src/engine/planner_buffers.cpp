@@ -62,7 +62,8 @@ void Planner::assign_buffers() {
       auto in_place = [&](const Use& r) {
         const Storage& t = storages_[r.storage];
         const bool made = t.input >= 0 || t.first < i;  // an empty array is written by no step, and has no buffer
-        return made && !w.part && !r.written && r.same_index && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
+        const bool same_places = r.same_index && w.same_index && r.element == w.element && r.offset == w.offset;
+        return made && !w.part && !r.written && same_places && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
                std::find(taken.begin(), taken.end(), r.storage) == taken.end();
       };
       // Where a part of it is written, what is read may lie elsewhere in the memory of another array. Scratch is not read at the same index.

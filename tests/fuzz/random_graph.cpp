@@ -1,11 +1,12 @@
 #include "fuzz/random_graph.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <optional>
+#include <random>
+#include <vector>
 
 #include "graph/bodies.h"
 #include "graph/build.h"
-#include "support/graphs.h"
 
 namespace sinter::fuzz {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 using graph::Graph;
 using graph::Id;
 using graph::Node;
-using graph::Tensor;
 using ops::Op;
 using ops::OpKind;
 
@@ -398,86 +398,8 @@ class Generator {
   int tries_ = 0;
 };
 
-// Operations whose reference rounds in another order.
-bool is_rounded(const Graph& g) {
-  for (Id id = 0; id < g.size(); ++id) {
-    Op op = g[id].op;
-    for (const graph::Body& b : g[id].bodies)
-      if (is_rounded(*b)) return true;
-    if ((ops::info(op).kind == OpKind::Call && op != Op::ArgSort) || ((op == Op::Sum || op == Op::Prod) && !is_integer(g[id].type.dtype)))
-      return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Graph random_graph(std::uint32_t seed, int size) { return Generator(seed).run(size); }
-
-std::vector<Tensor> run(const Graph& g, std::span<const Tensor> inputs, Path path) {
-  std::vector<Array> arrays = tests::place(inputs);
-  if (path == Path::regular) return tests::run_regular(g, arrays);
-  bool optimised = path != Path::unfused;
-  return tests::read(tests::plan_of(g, arrays, optimised, optimised).run(arrays, {}, {}, path == Path::interpreted));
-}
-
-std::string disagreement(const Graph& g, std::uint32_t input_seed) {
-  try {
-    std::vector<Tensor> in = graph::sample_inputs(g, input_seed), regular = run(g, in, Path::regular);
-    for (auto [path, name] : {std::pair{Path::compiled, "compiled"}, {Path::unfused, "unfused"}, {Path::interpreted, "interpreted"}})
-      if (std::string d = graph::difference(regular, run(g, in, path)); !d.empty()) return str("regular and ", name, ": ", d);
-    if (!is_rounded(g))
-      if (std::string d = graph::difference(regular, graph::interpret(g, in)); !d.empty()) return "regular and reference: " + d;
-  } catch (const std::exception& e) {
-    return str("exception: ", e.what());
-  }
-  return "";
-}
-
-Graph shrink(const Graph& g, std::uint32_t input_seed) {
-  Graph best = g;
-  bool smaller = true;
-  while (smaller) {
-    smaller = false;
-    if (best.outputs().size() > 1)
-      for (Id keep : best.outputs()) {
-        Graph one = best;
-        one.set_outputs({keep});
-        one = graph::rewrite(one, [](Graph&, const Node&) { return graph::kKeep; });
-        if (!disagreement(one, input_seed).empty()) {
-          best = std::move(one);
-          smaller = true;
-          break;
-        }
-      }
-    // A node becomes an input: what is above it goes.
-    for (Id cut = best.size(); cut-- > 0 && !smaller;) {
-      if (best[cut].op == Op::Input || best[cut].op == Op::Constant || ops::has_bodies(best[cut].op)) continue;
-      Graph next;
-      std::vector<Id> ids(best.size());
-      std::int64_t slots = 0;
-      std::vector<char> needed(best.size(), 0);
-      for (Id id : best.outputs()) needed[id] = 1;
-      for (Id id = best.size(); id-- > 0;)
-        if (needed[id] && id != cut)
-          for (Id u : best[id].in) needed[u] = 1;
-      for (Id id = 0; id < best.size(); ++id) {
-        if (!needed[id]) continue;
-        Node n = best[id];
-        if (id == cut || n.op == Op::Input) n = {Op::Input, {}, {slots++}, n.type};
-        for (Id& u : n.in) u = ids[u];
-        ids[id] = next.add(std::move(n));
-      }
-      std::vector<Id> outputs;
-      for (Id id : best.outputs()) outputs.push_back(ids[id]);
-      next.set_outputs(outputs);
-      if (next.size() < best.size() && !disagreement(next, input_seed).empty()) {
-        best = std::move(next);
-        smaller = true;
-      }
-    }
-  }
-  return best;
-}
 
 }  // namespace sinter::fuzz

@@ -96,6 +96,7 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     for (const Store& s : stores_) same = same && nest.same_walk(leaf.access, s.place.access);
     buffers[static_cast<std::size_t>(leaf.buffer)].same_index = same;
   }
+  for (const Store& s : stores_) buffers[static_cast<std::size_t>(s.buffer)].same_index = true;
 }
 
 void Body::count_live() {
@@ -156,8 +157,7 @@ void Body::keep_apart(Id operand) {
 }
 
 bool Body::is_across(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const {
-  const std::int64_t step = nest_.stride(leaf.access, lanes);
-  return step != 0 && step != 1 && nest_.stride(leaf.access, tiled) == 1;
+  return nest_.stride(leaf.access, lanes) > 1 && nest_.stride(leaf.access, tiled) == 1;  // one step: a tile has but one
 }
 const Axis* Body::tiled_axis(const std::vector<const Axis*>& axes, const Axis& lanes) const {
   for (Id id : group_.members)

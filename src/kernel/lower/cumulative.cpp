@@ -55,6 +55,7 @@ Lowered lower_cumulative(const graph::Graph& g, Id id, LayoutOf layout_of) {
   for (Id in : n.in) operands.push_back(memory(in, false));
   const Memory result = memory(id, true);
   for (std::size_t i = 0; i < operands.size(); ++i) out.buffers[i].same_index = nest.same_walk(operands[i].walk, result.walk);
+  out.buffers[static_cast<std::size_t>(result.buffer)].same_index = true;
   nest.form_axes();
 
   const Axis* folded = nullptr;

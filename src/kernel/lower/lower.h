@@ -12,7 +12,8 @@ namespace sinter::kernel {
 struct Binding {
   graph::Id node = graph::kKeep;  // memory of this node; kKeep: scratch memory between two kernels of one group
   std::int64_t elements = 0;      // of memory, that the kernel moves at least
-  bool same_index = false;        // read only where this kernel's pointwise outputs write: the same memory may serve both
+  bool same_index = false;        // a pointwise output, or what is read only where those are written: the same memory may serve both, if
+                                  // elements are of one size
 };
 
 struct Lowered {
