@@ -2,6 +2,7 @@
 #pragma once
 #include <sinter/sinter.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -18,6 +19,7 @@ struct Work {
   std::function<std::string()> kernels;     // the compiled call's, as text
   std::function<std::string()> explain;     // after a call
   std::function<void()> products = {};      // its matrix products alone, where it is made of them
+  std::function<void()> shapeless = {};     // the compiled call of a function that is traced for any sizes, where they are not its own
 };
 
 struct Row {
@@ -25,15 +27,24 @@ struct Row {
   std::vector<sinter::Shape> inputs;  // float32, in [0.5, 1.5)
   std::int64_t written;               // elements that have to be written at least
   Work (*make)(Arrays inputs);
-  int calls = 1;                // for each measurement: many where a call takes no time
-  std::int64_t parameters = 0;  // elements that it reads besides its inputs: of a model and its optimizer
-  bool new_shapes = false;      // its first `calls` calls have a shape each, and are traced
+  int calls = 1;                          // for each measurement: many where a call takes no time
+  std::int64_t parameters = 0;            // elements that it reads besides its inputs: of a model and its optimizer
+  bool new_shapes = false;                // its first `calls` calls have a shape each, and are traced
+  std::vector<std::string> figures = {};  // keys of further ones
 
   std::int64_t read() const;  // elements that have to be read at least
   std::int64_t bytes() const { return 4 * (read() + written); }
   // Reads more than nine tenths of what it moves: then a summing read is what memory gives at best.
   bool reads_only() const { return written * 10 < read(); }
 };
+
+// A figure that some rows have beside those that all have, measured in processes of its own: the median of them is told.
+struct Figure {
+  const char* key;    // in JSON lines and targets
+  const char* words;  // in the table: a format of the number
+  double (*measure)(const Row& row);
+};
+const Figure* find_figure(const std::string& key);  // null: there is none
 
 std::span<const Row> rows();
 const Row* find_row(const std::string& name);  // null: there is none
@@ -54,6 +65,10 @@ constexpr std::int64_t kBlockParameters = 12 * 512 * 512 + 13 * 512;
 int serve();
 
 double now_ms();
+inline double median(std::vector<double> v) {
+  std::ranges::sort(v);
+  return v.empty() ? 0 : v[v.size() / 2];
+}
 template <class F>
 double time_ms(F&& f) {
   double start = now_ms();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,12 +31,8 @@ struct Options {
 struct Result {  // milliseconds unless named otherwise
   double regular = 0, compiled = 0, copy = 0, nontemporal = 0, peak_mb = 0, regular_peak_mb = 0, products = 0, traced = 0, first = 0,
          cached_first = 0, cached_overhead = 0;
+  std::vector<std::pair<const Figure*, double>> figures;
 };
-
-double median(std::vector<double> v) {
-  std::ranges::sort(v);
-  return v.empty() ? 0 : v[v.size() / 2];
-}
 
 // ---- in a child process --------------------------------------------------------------------------------------------------------------
 
@@ -141,6 +138,15 @@ std::optional<Result> measure_row(const Row& row, int threads, const Options& op
   r.first = median(first), r.cached_first = median(cached), r.cached_overhead = median(overhead);
   r.regular = numbers[0], r.compiled = numbers[1], r.copy = numbers[2], r.nontemporal = numbers[3], r.peak_mb = numbers[4],
   r.regular_peak_mb = numbers[5], r.products = numbers[6], r.traced = numbers[7];
+  for (const std::string& key : row.figures) {
+    std::vector<double> values;
+    for (int i = 0; i < (options.quick ? 1 : 5); ++i) {
+      const std::vector<double> value = run_child("--figure " + key + " " + row.name, threads, cache.path());
+      if (value.size() == 1 && std::isfinite(value[0])) values.push_back(value[0]);
+    }
+    if (values.empty()) return std::nullopt;
+    r.figures.emplace_back(find_figure(key), median(values));
+  }
   return r;
 }
 
@@ -155,14 +161,16 @@ std::string text(const char* format, A... values) {
 }
 
 void print_json(const Row& row, int threads, const Result& r) {
-  std::string roofline = memory_bound(row) ? text("%.3f", r.copy / r.compiled) : "null";
+  std::string roofline = memory_bound(row) ? text("%.3f", r.copy / r.compiled) : "null", more;
+  if (r.products > 0) more += text(",\"products_ms\":%.4f", r.products);
+  if (r.traced > 0) more += text(",\"traced_ms\":%.4f", r.traced);
+  for (const auto& [figure, value] : r.figures) more += text(",\"%s\":%.3f", figure->key, value);
   std::printf(
       "{\"work\":\"%s\",\"device\":\"cpu\",\"threads\":%d,\"regular_ms\":%.4f,\"compiled_ms\":%.4f,\"speedup\":%.2f,\"roofline\":%s,"
       "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"cached_process_overhead_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f,"
-      "\"regular_peak_mb\":%.1f%s%s}\n",
+      "\"regular_peak_mb\":%.1f%s}\n",
       row.name, threads, r.regular, r.compiled, r.regular / r.compiled, roofline.c_str(), r.first, r.cached_first, r.cached_overhead,
-      r.compiled * 1e3, r.peak_mb, r.regular_peak_mb, r.products > 0 ? text(",\"products_ms\":%.4f", r.products).c_str() : "",
-      r.traced > 0 ? text(",\"traced_ms\":%.4f", r.traced).c_str() : "");
+      r.compiled * 1e3, r.peak_mb, r.regular_peak_mb, more.c_str());
   std::fflush(stdout);
 }
 
@@ -171,10 +179,12 @@ std::string table_line(const Row& row, int threads, const Result& r) {
   std::string memory = memory_bound(row)
                            ? text("%9.3f %7.1f %7.1f %7.1f", r.copy / r.compiled, rate(r.compiled), rate(r.copy), rate(r.nontemporal))
                            : std::string(33, ' ');
-  return text("%-14s %7d %11.4f %11.4f %8.2f %s %10.1f %10.1f %10.1f %8.1f", row.name, threads, r.regular, r.compiled,
-              r.regular / r.compiled, memory.c_str(), r.first, r.cached_first, r.cached_overhead, r.peak_mb) +
-         (r.products > 0 ? text("  products alone %.4f ms", r.products) : "") +
-         (r.traced > 0 ? text("  %.4f ms where lengths come first", r.traced) : "");
+  std::string line = text("%-14s %7d %11.4f %11.4f %8.2f %s %10.1f %10.1f %10.1f %8.1f", row.name, threads, r.regular, r.compiled,
+                          r.regular / r.compiled, memory.c_str(), r.first, r.cached_first, r.cached_overhead, r.peak_mb);
+  if (r.products > 0) line += text("  products alone %.4f ms", r.products);
+  if (r.traced > 0) line += text("  %.4f ms where lengths come first", r.traced);
+  for (const auto& [figure, value] : r.figures) line += "  " + text(figure->words, value);
+  return line;
 }
 
 void print_table(const std::vector<std::string>& lines) {
@@ -252,6 +262,9 @@ int main(int argc, char** argv) {
   if (arguments.size() == 2 && arguments[0] == "--first" && find_row(arguments[1])) return measure_first(*find_row(arguments[1])), 0;
   if (arguments.size() == 3 && arguments[0] == "--time" && find_row(arguments[1])) {
     return measure(*find_row(arguments[1]), std::atof(arguments[2].c_str())), 0;
+  }
+  if (arguments.size() == 3 && arguments[0] == "--figure" && find_figure(arguments[1]) && find_row(arguments[2])) {
+    return std::printf("%.6f\n", find_figure(arguments[1])->measure(*find_row(arguments[2]))), 0;
   }
   if (arguments.size() == 1 && arguments[0] == "--serve") return serve();
   Options options;

@@ -18,8 +18,13 @@ void finish(const Arrays& arrays) {
 template <auto f>
 Work make(Arrays in) {
   auto compiled = compile(f);
-  return {[in] { finish(f(in)); }, [in, compiled] { finish(compiled(in)); }, [in, compiled] { return compiled.kernels(in); },
-          [compiled] { return compiled.explain(); }};
+  auto shapeless = compile(f, true);
+  return {[in] { finish(f(in)); },
+          [in, compiled] { finish(compiled(in)); },
+          [in, compiled] { return compiled.kernels(in); },
+          [compiled] { return compiled.explain(); },
+          {},
+          [in, shapeless] { finish(shapeless(in)); }};
 }
 
 Array expneg_add(const Arrays& in) { return exp(-in[0]) + in[1]; }
@@ -56,13 +61,17 @@ Work make_adam(Arrays in) {
   Array gradient = in[1];
   in.clear();
   auto compiled = compile(adam);
+  auto shapeless = compile(adam, true);
   return {[=] {
             Arrays mine = *state;  // the regular run starts from the same values and leaves the state alone
             adam(mine, gradient);
             finish(mine);
           },
-          [=] { compiled(*state, gradient); }, [=] { return compiled.kernels(*state, gradient); },
-          [compiled] { return compiled.explain(); }};
+          [=] { compiled(*state, gradient); },
+          [=] { return compiled.kernels(*state, gradient); },
+          [compiled] { return compiled.explain(); },
+          {},
+          [=] { shapeless(*state, gradient); }};
 }
 
 Array bcast_t(const Arrays& in) { return (transpose(in[0]) + expand_dims(in[1], 1)) * in[2]; }
@@ -118,8 +127,10 @@ Array chain200(const Arrays& in) {
 Array tiny(const Array& x) { return exp(-x) + x; }
 Work make_tiny(Arrays in) {
   auto compiled = compile(tiny);
+  auto shapeless = compile(tiny, true);
   Array x = in[0];
-  return {[=] { tiny(x).eval(); }, [=] { compiled(x); }, [=] { return compiled.kernels(x); }, [compiled] { return compiled.explain(); }};
+  return {[=] { tiny(x).eval(); }, [=] { compiled(x); }, [=] { return compiled.kernels(x); }, [compiled] { return compiled.explain(); }, {},
+          [=] { shapeless(x); }};
 }
 
 // A graph of n operations; its first call is what counts.
@@ -158,29 +169,32 @@ Array random_operations(const Arrays& in) {
 
 constexpr std::int64_t kMillion = 1'000'000;
 
+const std::vector<std::string> kAnySizes{"shapeless_ratio"};  // functions that serve all sizes
+
 const Row kRows[] = {
-    {"expneg_add", {{10 * kMillion}, {10 * kMillion}}, 10 * kMillion, make<expneg_add>},
-    {"gelu_erf", {{4, 1000, 4096}}, 4 * 1000 * 4096, make<gelu_erf>},
-    {"gelu_tanh", {{4, 1000, 4096}}, 4 * 1000 * 4096, make<gelu_tanh>},
-    {"black_scholes", {{4 * kMillion}, {4 * kMillion}, {4 * kMillion}}, 4 * kMillion, make<black_scholes>},
-    {"adam", {{10 * kMillion}, {10 * kMillion}, {10 * kMillion}, {10 * kMillion}}, 30 * kMillion, make_adam},
-    {"bcast_t", {{4096, 4096}, {4096}, {4096, 4096}}, 4096 * 4096, make<bcast_t>},
-    {"softmax", {{4096, 4096}}, 4096 * 4096, make<softmax_rows>},
-    {"softmax_vocab", {{256, 50257}}, 256 * 50257, make<softmax_rows>},
-    {"layernorm", {{4096, 4096}, {4096}, {4096}}, 4096 * 4096, make<layernorm>},
+    {"expneg_add", {{10 * kMillion}, {10 * kMillion}}, 10 * kMillion, make<expneg_add>, 1, 0, false, kAnySizes},
+    {"gelu_erf", {{4, 1000, 4096}}, 4 * 1000 * 4096, make<gelu_erf>, 1, 0, false, kAnySizes},
+    {"gelu_tanh", {{4, 1000, 4096}}, 4 * 1000 * 4096, make<gelu_tanh>, 1, 0, false, kAnySizes},
+    {"black_scholes", {{4 * kMillion}, {4 * kMillion}, {4 * kMillion}}, 4 * kMillion, make<black_scholes>, 1, 0, false, kAnySizes},
+    {"adam", {{10 * kMillion}, {10 * kMillion}, {10 * kMillion}, {10 * kMillion}}, 30 * kMillion, make_adam, 1, 0, false, kAnySizes},
+    {"bcast_t", {{4096, 4096}, {4096}, {4096, 4096}}, 4096 * 4096, make<bcast_t>, 1, 0, false, kAnySizes},
+    {"softmax", {{4096, 4096}}, 4096 * 4096, make<softmax_rows>, 1, 0, false, kAnySizes},
+    {"softmax_vocab", {{256, 50257}}, 256 * 50257, make<softmax_rows>, 1, 0, false, kAnySizes},
+    {"layernorm", {{4096, 4096}, {4096}, {4096}}, 4096 * 4096, make<layernorm>, 1, 0, false, kAnySizes},
     {"layernorm_vmap", {{4096, 4096}, {4096}, {4096}}, 4096 * 4096, make<layernorm_vmap>},
-    {"rmsnorm", {{4096, 4096}, {4096}}, 4096 * 4096, make<rmsnorm>},
-    {"colsum_var", {{4096, 4096}}, 4096, make<colsum_var>},
-    {"chain200", {{kMillion}}, kMillion, make<chain200>},
-    {"mlp_train", {{256, 784}}, 3 * kMlpParameters, make_mlp_train, 1, 3 * kMlpParameters},
+    {"rmsnorm", {{4096, 4096}, {4096}}, 4096 * 4096, make<rmsnorm>, 1, 0, false, kAnySizes},
+    {"colsum_var", {{4096, 4096}}, 4096, make<colsum_var>, 1, 0, false, kAnySizes},
+    {"chain200", {{kMillion}}, kMillion, make<chain200>, 1, 0, false, kAnySizes},
+    {"mlp_train", {{256, 784}}, 3 * kMlpParameters, make_mlp_train, 1, 3 * kMlpParameters, false, {"beyond_libraries_ms"}},
     {"mlp_forward", {{784, 512}, {512}, {512, 512}, {512}, {512, 10}, {10}, {256, 784}}, 1, make<mlp_forward>},
     {"mlp_gradient", {{784, 512}, {512}, {512, 512}, {512}, {512, 10}, {10}, {256, 784}}, kMlpParameters, make<mlp_gradient>},
     {"block_fwd", {{8, 256, 512}}, 8 * 256 * 512, make_block_fwd, 1, kBlockParameters},
     {"block_train", {{8, 256, 512}, {8, 256, 512}}, 3 * kBlockParameters, make_block_train, 1, 3 * kBlockParameters},
     {"decode", {{1, 1, 512}}, 512, make_decode, kDecodeTokens, 6 * kBlockParameters, true},
     {"decode_places", {{1, 1, 512}}, 512, make_decode_places, kDecodeTokens, 6 * kBlockParameters},
-    {"tiny_call", {{16}}, 16, make_tiny, 1000},
-    {"compile_1k", {{1024}, {1024}, {1024}}, 1024, make<operations<1'000>>},
+    {"tiny_call", {{16}}, 16, make_tiny, 1000, 0, false, {"callers_speedup", "shapeless_ratio"}},
+    {"small_call", {{1536}}, 1536, make_tiny, 1000, 0, false, {"callers_speedup", "shapeless_ratio"}},
+    {"compile_1k", {{1024}, {1024}, {1024}}, 1024, make<operations<1'000>>, 1, 0, false, kAnySizes},
     {"compile_10k", {{1024}, {1024}, {1024}}, 1024, make<operations<10'000>>},
     {"grad_1k", {{1024}, {1024}, {1024}}, 1024, make<gradient_of_operations<1'000>>},
     {"grad_10k", {{1024}, {1024}, {1024}}, 1024, make<gradient_of_operations<10'000>>},

@@ -6,7 +6,7 @@
 namespace sinter {
 
 /// The order in which fork() takes the locks: a thread that holds one may take those of higher rank alone.
-enum class LockRank : std::uint8_t { Registry, Program, Names, Plan, Evaluate, Kernels, Codegen, Pool, Allocator, Leaf };
+enum class LockRank : std::uint8_t { Registry, Program, Recent, Names, Plan, Evaluate, Kernels, Codegen, Pool, Lane, Allocator, Leaf };
 
 /// For locks that live as long as the process: allocated once and never destroyed. Works with std::lock_guard.
 class ForkMutex {

@@ -14,6 +14,7 @@
 #include "base/globals.h"
 #include "base/knobs.h"
 #include "engine/generator.h"
+#include "engine/recent.h"
 #include "engine/tape.h"
 #include "engine/trace.h"
 #include "engine/tracing.h"
@@ -315,10 +316,27 @@ void check_purity(const detail::Call& call, Frame& f, std::uint64_t hash, const 
                          "; got it under check_purity; pass what changes as an argument or keep it as state"));
 }
 
-std::shared_ptr<Entry> entry_for(const detail::Call& call, Frame& f, bool count) {
+// Counts a call, unless that was done.
+struct CountCall {
+  explicit CountCall(detail::Program& p) : program(p) {}
+  ~CountCall() {
+    if (!counted) program.calls.fetch_add(1, std::memory_order_relaxed);
+  }
+  CountCall(const CountCall&) = delete;
+  CountCall& operator=(const CountCall&) = delete;
+  detail::Program& program;
+  bool counted = false;
+};
+
+// `count`: among the calls and hits of the program; null: not at all.
+std::shared_ptr<Entry> entry_for(const detail::Call& call, Frame& f, CountCall* count) {
   detail::Program& program = *call.callee.program;
   const std::uint64_t hash = hash_bytes(f.key);
-  std::shared_ptr<Entry> entry = program.find(f.key, hash, f.inputs, count);
+  std::shared_ptr<Entry> entry;
+  if (count && (entry = find_recent(program, f.key, hash, f.inputs)))
+    count->counted = true;
+  else
+    entry = program.find(f.key, hash, f.inputs, count);
   if (!entry) entry = program.find_for_sizes(f, hash, count);
   if (!entry) return trace(call, f, hash);
   if (count && (program.options.check_purity || base::knobs().check_pure)) [[unlikely]]
@@ -333,10 +351,11 @@ std::shared_ptr<Entry> entry_for(const detail::Call& call, Frame& f, bool count)
 namespace sinter::detail {
 
 void run_compiled(const Call& call) {
+  engine::CountCall count(*call.callee.program);
   engine::Lease lease;
   engine::Frame& f = *lease;
   engine::read(call, f);
-  engine::run(call, f, *engine::entry_for(call, f, true));
+  engine::run(call, f, *engine::entry_for(call, f, &count));
 }
 
 std::string inspect_compiled(const Call& call, Inspect what) {
@@ -347,21 +366,25 @@ std::string inspect_compiled(const Call& call, Inspect what) {
   engine::Lease lease;
   engine::Frame& f = *lease;
   engine::read(call, f);
-  const std::shared_ptr<Entry> entry = engine::entry_for(call, f, false);
+  const std::shared_ptr<Entry> entry = engine::entry_for(call, f, nullptr);
   if (!entry->graph) return "nothing is computed: every output is an input or a constant\n";
   if (entry->traced->draws) f.inputs.push_back(engine::generator_state());
   return what == Inspect::graph ? entry->graph->graph_text() : entry->graph->kernel_text(f.inputs);
 }
 
 bool run_regular(const Callee& callee) {
-  callee.program->calls.fetch_add(1, std::memory_order_relaxed);
-  if (globals::compile_mode.load(std::memory_order_relaxed) == static_cast<std::uint8_t>(CompileMode::disabled)) return true;
-  const engine::Trace* trace = engine::open_trace();
-  if (trace && trace->callee.program) return true;  // part of what is being compiled
-  if (!engine::innermost_tape()) return false;
-  // Under a transform the entry's operations are played, unless they hold arrays that the transform must see, or might.
-  return callee.constants || callee.program->has_batch_rules.load(std::memory_order_relaxed) ||
-         std::any_of(callee.held.begin(), callee.held.end(), [](const Array& a) { return a.get()->tape != 0 || a.get()->symbolic; });
+  const auto decide = [&] {
+    if (globals::compile_mode.load(std::memory_order_relaxed) == static_cast<std::uint8_t>(CompileMode::disabled)) return true;
+    const engine::Trace* trace = engine::open_trace();
+    if (trace && trace->callee.program) return true;  // part of what is being compiled
+    if (!engine::innermost_tape()) return false;
+    // Under a transform the entry's operations are played, unless they hold arrays that the transform must see, or might.
+    return callee.constants || callee.program->has_batch_rules.load(std::memory_order_relaxed) ||
+           std::any_of(callee.held.begin(), callee.held.end(), [](const Array& a) { return a.get()->tape != 0 || a.get()->symbolic; });
+  };
+  const bool regular = decide();
+  if (regular) callee.program->calls.fetch_add(1, std::memory_order_relaxed);  // else run_compiled() counts
+  return regular;
 }
 
 }  // namespace sinter::detail

@@ -156,11 +156,11 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   const CompileOptions options;
-  std::atomic<std::int64_t> calls{0};
-  std::atomic<bool> has_batch_rules{false};  // under vmap it must run as it is
+  std::atomic<std::int64_t> calls{0}, hits{0};  // without those that recent.h has not added yet
+  std::atomic<bool> has_batch_rules{false};     // under vmap it must run as it is
   const std::shared_ptr<engine::Totals> totals = std::make_shared<engine::Totals>();
 
-  /// The entry of a key; null: a miss.
+  /// The entry of a key, when recent.h has none; null: a miss.
   std::shared_ptr<Entry> find(const std::string& key, std::uint64_t hash, std::span<const Array> inputs, bool count);
   /// The same for sizes that come for the first time: made of a trace that serves them.
   std::shared_ptr<Entry> find_for_sizes(const engine::Frame& frame, std::uint64_t hash, bool count);
@@ -169,7 +169,7 @@ class Program {
   std::vector<std::size_t> changing_sizes(const engine::Frame& frame);
   /// What a trace with changing sizes found about them.
   void note_guards(const engine::Traced& traced);
-  /// The entry used last.
+  /// The entry used last, by this thread where that is known.
   std::shared_ptr<Entry> newest() const;
   /// Notes that a trace begins, and why; after eight retraces says once, on stderr, what keeps changing.
   void note_trace(const std::string& name, const std::vector<engine::Difference>& why, bool first);
@@ -202,7 +202,7 @@ class Program {
   std::unordered_map<std::string, Family> families_;  // by the key up to the sizes
   std::list<std::shared_ptr<Entry>> order_;           // most recently used first
   std::unordered_multimap<std::uint64_t, std::list<std::shared_ptr<Entry>>::iterator> index_;
-  std::int64_t hits_ = 0, traces_ = 0, retraces_ = 0;
+  std::int64_t traces_ = 0, retraces_ = 0;
   double trace_ms_ = 0;
   bool warned_ = false;
   std::string last_miss_ = "none";

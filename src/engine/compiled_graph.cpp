@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -146,12 +147,9 @@ class Compiled final : public CompiledGraph {
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) override {
     evaluate(inputs, "compiled call");
-    if (constants_->empty()) return plan_for(inputs)->run(inputs, owned, {});
-    std::vector<Array> all(inputs.begin(), inputs.end());
-    all.insert(all.end(), constants_->begin(), constants_->end());
-    std::vector<int> counts(owned.begin(), owned.end());
-    for (int& n : counts) n += n > 0;  // `all` holds one more
-    return plan_for(all)->run(all, counts, {});
+    const Inputs all(inputs, *constants_);
+    if (const Plan* plan = plain_ready_.load(std::memory_order_acquire); plan && all_plain(all)) return plan->run(all, owned, {});
+    return plan_for(all)->run(all, owned, {});
   }
 
   KernelCost cost() const override {
@@ -166,9 +164,7 @@ class Compiled final : public CompiledGraph {
   }
   std::string kernel_text(std::span<const Array> inputs) override {
     evaluate(inputs, "kernels");
-    std::vector<Array> all(inputs.begin(), inputs.end());
-    all.insert(all.end(), constants_->begin(), constants_->end());
-    return plan_for(all)->text();
+    return plan_for({inputs, *constants_})->text();
   }
   std::string explain() const override {
     std::shared_ptr<const Plan> plan;
@@ -204,23 +200,31 @@ class Compiled final : public CompiledGraph {
     std::lock_guard guard(lock_);
     return prepared_for_any_ = std::move(made);
   }
-  std::shared_ptr<const Plan> plan_for(std::span<const Array> inputs) {
-    bool plain = std::all_of(inputs.begin(), inputs.end(),
-                             [](const Array& a) { return graph::is_row_major(a.get()->shape, a.get()->layout.strides); });
+  static bool all_plain(const Inputs& inputs) {
+    const auto plain = [](const Array& a) { return graph::is_row_major(a.get()->shape, a.get()->layout.strides); };
+    return std::ranges::all_of(inputs.given, plain) && std::ranges::all_of(inputs.constants, plain);
+  }
+  std::shared_ptr<const Plan> plan_for(const Inputs& inputs) {
+    const bool plain = all_plain(inputs);
     std::string key;
-    if (!plain)
-      for (const Array& a : inputs)
-        for (std::int64_t s : a.get()->layout.strides) key.append(reinterpret_cast<const char*>(&s), sizeof s);
+    for (std::size_t i = 0; i < inputs.size() && !plain; ++i)
+      for (std::int64_t s : inputs[i].get()->layout.strides) key.append(reinterpret_cast<const char*>(&s), sizeof s);
     const std::shared_ptr<const Prepared> prepared = plain || !prepared_->plain ? prepared_ : prepared_for_any();
     std::lock_guard guard(lock_);
     if (plain && plain_) return plain_;
     if (auto it = plans_.find(key); it != plans_.end()) return it->second;
     std::vector<Layout> layouts;
-    for (const Array& a : inputs) layouts.push_back({0, plain ? graph::row_major(a.get()->shape) : a.get()->layout.strides});
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Value& v = *inputs[i].get();
+      layouts.push_back({0, plain ? graph::row_major(v.shape) : v.layout.strides});
+    }
     auto plan = with_replay(
         prepared->graph, [&] { return std::make_shared<const Plan>(*prepared, layouts, PlanOptions{.fast_math = options_.fast_math}); });
     cost_ += plan->cost();
-    if (plain) return plain_ = plan;
+    if (plain) {
+      plain_ready_.store(plan.get(), std::memory_order_release);
+      return plain_ = plan;
+    }
     if (plans_.size() >= kMaxPlans) plans_.clear();
     return plans_[key] = plan;
   }
@@ -234,7 +238,8 @@ class Compiled final : public CompiledGraph {
   ForkMutex& symbols_lock_;
   ForkMutex& lock_ = stripe_of(this);  // held while a plan is made, not while it runs
   std::shared_ptr<const Prepared> prepared_for_any_;
-  std::shared_ptr<const Plan> plain_;
+  std::shared_ptr<const Plan> plain_;  // for row-major inputs; stays as long as this
+  std::atomic<const Plan*> plain_ready_ = nullptr;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
   KernelCost cost_;
 };

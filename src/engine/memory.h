@@ -27,7 +27,7 @@ class Few {
 };
 
 struct Memory {
-  std::span<const Array> inputs;
+  Inputs inputs;
   std::vector<runtime::BufferRef> buffers;
   runtime::BufferRef scratch = {};  // of all threads, one after the other; a launch at a time
 

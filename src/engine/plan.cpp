@@ -92,7 +92,7 @@ std::int64_t Plan::scratch_bytes(bool alone) const {
   return bytes;
 }
 
-std::vector<Array> Plan::run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
+std::vector<Array> Plan::run(const Inputs& inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
                              bool interpreted) const {
   if (constants.empty()) constants = constants_;
   Memory memory{inputs, std::vector<runtime::BufferRef>(buffers_.size()), {}};

@@ -89,6 +89,17 @@ struct PlanOptions {
   bool once = false;   // it will run once: kernels that do little are not worth to be generated
 };
 
+/// The arrays that a plan runs on: those of the call, then others that it finds in place, so that calls of several threads need not
+/// count references to them.
+struct Inputs {
+  Inputs(std::span<const Array> call) : given(call) {}
+  Inputs(const std::vector<Array>& call) : given(call) {}
+  Inputs(std::span<const Array> call, std::span<const Array> others) : given(call), constants(others) {}
+  const Array& operator[](std::size_t i) const { return i < given.size() ? given[i] : constants[i - given.size()]; }
+  std::size_t size() const { return given.size() + constants.size(); }
+  std::span<const Array> given, constants;
+};
+
 class Plan {
  public:
   /// Plans the graph for inputs of these layouts (offset 0). Generates the kernels that the store lacks.
@@ -96,7 +107,7 @@ class Plan {
 
   /// `inputs` are ready. `constants` replaces the graph's Constant nodes of one element, in node order; empty: as in the graph.
   /// `owned`: see CompiledGraph::run. `interpreted`: through kernel::interpret, the oracle for the code generator.
-  std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
+  std::vector<Array> run(const Inputs& inputs, std::span<const int> owned, std::span<const std::uint64_t> constants,
                          bool interpreted = false) const;
 
   /// On memory of the caller's: inputs and outputs row-major, outputs apart from all else, scratch of part_bytes() (64-byte aligned).

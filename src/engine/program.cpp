@@ -11,6 +11,7 @@
 #include "base/globals.h"
 #include "engine/compiled.h"
 #include "engine/kernel_store.h"
+#include "engine/recent.h"
 #include "engine/tracing.h"
 #include "engine/value.h"
 #include "runtime/buffer.h"
@@ -60,6 +61,7 @@ Program::Program(const CompileOptions& o) : options(o), lock_(stripe_of(this)) {
   r.all.insert(this);
 }
 Program::~Program() {
+  engine::drop_recent(*this);
   Registry& r = registry();
   std::lock_guard guard(r.lock);
   r.all.erase(this);
@@ -73,8 +75,9 @@ std::shared_ptr<Entry> Program::find(const std::string& key, std::uint64_t hash,
     if (e.key != key || !e.traced->same_arrays(inputs)) continue;
     if (it->second != order_.begin()) order_.splice(order_.begin(), order_, it->second);
     if (count_hit) {
-      ++hits_;
+      hits.fetch_add(1, std::memory_order_relaxed);
       e.traced->hits.fetch_add(1, std::memory_order_relaxed);
+      engine::note_recent(*this, order_.front());
     }
     return order_.front();
   }
@@ -94,8 +97,7 @@ std::shared_ptr<Entry> Program::find_for_sizes(const engine::Frame& f, std::uint
     if (!entry) continue;
     insert(entry);
     if (!count_hit) return entry;
-    std::lock_guard guard(lock_);
-    ++hits_;
+    hits.fetch_add(1, std::memory_order_relaxed);
     traced->hits.fetch_add(1, std::memory_order_relaxed);
     return entry;
   }
@@ -140,6 +142,7 @@ void Program::insert(std::shared_ptr<Entry> entry) {
   std::vector<std::shared_ptr<engine::Traced>> dropped_traces;
   std::lock_guard guard(lock_);
   auto drop = [&](auto it) {
+    engine::drop_recent(*this, **it);
     auto [begin, end] = index_.equal_range((*it)->hash);
     for (auto i = begin; i != end; ++i)
       if (i->second == it) {
@@ -172,11 +175,18 @@ void Program::insert(std::shared_ptr<Entry> entry) {
   }
   order_.push_front(std::move(entry));
   index_.emplace(order_.front()->hash, order_.begin());
-  while (static_cast<std::int64_t>(order_.size()) > std::max<std::int64_t>(options.max_entries, 1)) drop(std::prev(order_.end()));
+  while (static_cast<std::int64_t>(order_.size()) > std::max<std::int64_t>(options.max_entries, 1)) {
+    const auto last = std::prev(order_.end());
+    if (last != order_.begin() && engine::used_recently(*this, **last))  // which is not seen in their order
+      order_.splice(std::next(order_.begin()), order_, last);
+    else
+      drop(last);
+  }
 }
 
 std::shared_ptr<Entry> Program::newest() const {
   std::lock_guard guard(lock_);
+  if (std::shared_ptr<Entry> recent = engine::last_recent(*this)) return recent;
   return order_.empty() ? nullptr : order_.front();
 }
 
@@ -230,6 +240,7 @@ void Program::note_time(double ms) {
 Program::Contents Program::take_entries() {
   Contents taken;
   std::lock_guard guard(lock_);
+  engine::drop_recent(*this);
   taken.entries.assign(std::make_move_iterator(order_.begin()), std::make_move_iterator(order_.end()));
   for (auto& [key, family] : families_)
     taken.traced.insert(taken.traced.end(), std::make_move_iterator(family.traced.begin()), std::make_move_iterator(family.traced.end()));
@@ -241,6 +252,7 @@ Program::Contents Program::take_entries() {
 Program::Contents Program::entries() const {
   Contents c;
   std::lock_guard guard(lock_);
+  engine::settle_recent(*this);
   c.entries.assign(order_.begin(), order_.end());
   std::unordered_set<const engine::Traced*> seen;
   auto add = [&](const std::shared_ptr<engine::Traced>& t) {
@@ -261,11 +273,11 @@ Stats Program::stats() const {
   const Contents alive = entries();
   {
     std::lock_guard guard(lock_);
-    s.hits = hits_;
     s.traces = traces_;
     s.trace_ms = trace_ms_;
   }
   s.calls = calls.load(std::memory_order_relaxed);
+  s.hits = hits.load(std::memory_order_relaxed);
   s.entries = static_cast<std::int64_t>(alive.traced.size());
   engine::KernelCost cost = totals->sum();
   for (const auto& e : alive.entries)

@@ -95,7 +95,7 @@ TEST(StreamsOf, LargeResultsOutsideTheMemoryThatIsRead) {
     engine::Launch l;
     l.buffers = r.buffers, l.written = r.written, l.large = r.large;
     const Array inputs[] = {x};
-    EXPECT_EQ(engine::streams_of(l, {inputs, {of(r.memory)}}), r.expected) << &r - rows;
+    EXPECT_EQ(engine::streams_of(l, {std::span<const Array>(inputs), {of(r.memory)}}), r.expected) << &r - rows;
   }
 }
 

@@ -28,8 +28,9 @@ const Expected kExpected[] = {
     {"chain200", {1, 0, 8000000}},         {"mlp_train", {14, 8, 24036824}},     {"mlp_forward", {4, 3, 2116140}},
     {"mlp_gradient", {7, 8, 5296724}},     {"block_fwd", {11, 19, 96826880}},    {"block_train", {54, 56, 345304480}},
     {"decode", {121, 0, 76547888}},        {"decode_places", {97, 0, 83906072}}, {"tiny_call", {1, 0, 128}},
-    {"compile_1k", {2, 0, 32768}},         {"compile_10k", {20, 0, 327680}},     {"grad_1k", {5, 0, 1601536}},
-    {"grad_10k", {47, 0, 20525056}},       {"random_1k", {2, 0, 581632}},        {"random_10k", {15, 0, 5861376}},
+    {"small_call", {1, 0, 12288}},         {"compile_1k", {2, 0, 32768}},        {"compile_10k", {20, 0, 327680}},
+    {"grad_1k", {5, 0, 1601536}},          {"grad_10k", {47, 0, 20525056}},      {"random_1k", {2, 0, 581632}},
+    {"random_10k", {15, 0, 5861376}},
 };
 
 // Steps are lines that begin with a name and hold buffers in parentheses; what follows a launch is its kernel.

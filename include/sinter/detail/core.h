@@ -112,7 +112,7 @@ struct SINTER_API Callee {
 // Finds or makes the program of an identity; an empty one is an identity of its own.
 SINTER_API std::shared_ptr<Callee> own_callee(Callee* callee, std::string identity, const CompileOptions& options,
                                               std::source_location where);
-// Counts the call; true when the function itself is to run: compile is disabled, or the call is part of a trace.
+// True when the function itself is to run: compile is disabled, or the call is part of a trace. Then the call is counted.
 SINTER_API bool run_regular(const Callee& callee);
 // While the function of a compiled function runs regularly inside a trace, that trace may use its arrays.
 class SINTER_API InlineScope {

@@ -1,0 +1,112 @@
+// Further figures of some rows.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include "bench.h"
+
+namespace bench {
+namespace {
+
+constexpr int kRounds = 9;
+
+// So many calls that they take `ms`.
+std::int64_t calls_in(double ms, const Row& row, const std::function<void()>& call) {
+  call();
+  const double each = time_ms([&] {
+                        for (int i = 0; i < row.calls; ++i) call();
+                      }) /
+                      row.calls;
+  return static_cast<std::int64_t>(ms / each) + 1;
+}
+
+// How many times the calls of one thread two threads make in the same time, of one compiled function, each on arrays of its own.
+double callers_speedup(const Row& row) {
+  constexpr int kCallers = 2;
+  std::vector<Work> works;  // they share what is compiled
+  for (int i = 0; i < kCallers; ++i) works.push_back(row.make(make_inputs(row)));
+  for (Work& w : works) w.compiled();
+  const std::int64_t calls = calls_in(20, row, works[0].compiled);
+
+  // The time in which each of `callers` threads makes the calls, from when all of them run.
+  auto time = [&](int callers) {
+    std::atomic<int> ready = 0;
+    std::vector<double> times(static_cast<std::size_t>(callers));
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < times.size(); ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 100; ++i) works[t].compiled();
+        for (++ready; ready < callers;) {
+        }
+        times[t] = time_ms([&] {
+          for (std::int64_t i = 0; i < calls; ++i) works[t].compiled();
+        });
+      });
+    for (std::thread& t : threads) t.join();
+    return *std::ranges::max_element(times);
+  };
+  std::vector<double> ratios;
+  for (int i = 0; i < kRounds; ++i) {
+    const double alone = time(1);
+    ratios.push_back(kCallers * alone / time(kCallers));
+  }
+  return median(ratios);
+}
+
+// The time of a call whose entry was traced for other sizes, as a multiple of that of an entry traced for its own.
+double shapeless_ratio(const Row& row) {
+  Row half = row;
+  for (sinter::Shape& shape : half.inputs)
+    for (sinter::Dim& n : shape) n = (n + 1) / 2;
+  half.make(make_inputs(half)).shapeless();
+  Work work = row.make(make_inputs(row));
+  const std::int64_t calls = calls_in(row.calls > 1 ? 5 : 0, row, work.compiled);
+  calls_in(0, row, work.shapeless);
+  const std::array<const std::function<void()>*, 2> ways{&work.compiled, &work.shapeless};
+  std::vector<double> times[2];
+  for (std::size_t round = 0; round < 51; ++round)
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::size_t way = (round + i) % 2;  // what comes second finds other caches
+      times[way].push_back(time_ms([&] {
+        for (std::int64_t k = 0; k < calls; ++k) (*ways[way])();
+      }));
+    }
+  return median(times[1]) / median(times[0]);
+}
+
+// What the first call of a process takes beyond its library calls, its kernels being on disk: these have run once before, by themselves,
+// so that the library is loaded and has made its primitives. Fails if the code generator was loaded.
+double beyond_libraries_ms(const Row& row) {
+  Work work = row.make(make_inputs(row));
+  work.products();
+  const double first = time_ms(work.compiled);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("sinter_codegen") != std::string::npos) {
+      std::fprintf(stderr, "sinter_bench: a first call of %s with kernels on disk has loaded the code generator\n", row.name);
+      return NAN;
+    }
+  std::vector<double> later;
+  for (int i = 0; i < kRounds; ++i) later.push_back(time_ms(work.products));
+  return first - median(later);
+}
+
+constexpr Figure kFigures[] = {
+    {"callers_speedup", "two callers make %.2f times the calls of one", callers_speedup},
+    {"shapeless_ratio", "shapeless takes %.3f times as long", shapeless_ratio},
+    {"beyond_libraries_ms", "first call beyond its library calls, cached: %.2f ms", beyond_libraries_ms},
+};
+
+}  // namespace
+
+const Figure* find_figure(const std::string& key) {
+  for (const Figure& f : kFigures)
+    if (key == f.key) return &f;
+  return nullptr;
+}
+
+}  // namespace bench
