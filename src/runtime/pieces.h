@@ -16,7 +16,7 @@ void* map_huge(std::size_t bytes);
 class Pieces {
  public:
   static constexpr std::size_t kLeast = kHugePage / 8;  // smaller ones fault less than a huge page costs
-  static bool serves(std::size_t bytes) { return bytes >= kLeast && bytes < kHugePage; }
+  static constexpr bool serves(std::size_t bytes) { return bytes >= kLeast && bytes < kHugePage; }
   /// 64-byte aligned; null: there is no memory.
   void* take(std::size_t bytes);
   /// Pages without pieces go back to the system.

@@ -96,7 +96,7 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     for (const Store& s : stores_) same = same && nest.same_walk(leaf.access, s.place.access);
     buffers[static_cast<std::size_t>(leaf.buffer)].same_index = same;
   }
-  for (const Store& s : stores_) buffers[static_cast<std::size_t>(s.buffer)].same_index = true;
+  for (const Store& s : stores_) buffers[static_cast<std::size_t>(s.place.buffer)].same_index = true;
 }
 
 void Body::count_live() {
