@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "base/check.h"
 #include "kernel/kernel.h"
 
@@ -44,7 +46,9 @@ void Builder::next(Ref carry, Ref value) {
 
 void Builder::end() { add({.code = Code::End}); }
 
+// Operands that may be exchanged come in one order, so that what differs in nothing else is one kernel.
 Ref Builder::compute(ops::Op op, Dtype dtype, Ref a, Ref b, Ref c) {
+  if ((ops::info(op).traits & ops::kCommutative) != 0 && b < a) std::swap(a, b);
   return add({.code = Code::Compute, .op = op, .dtype = dtype, .in = {a, b, c, kNone}});
 }
 Ref Builder::cast(Ref a, Dtype to) { return add({.code = Code::Cast, .dtype = to, .in = {a, kNone, kNone, kNone}}); }

@@ -203,9 +203,6 @@ class Roll {
 std::vector<std::int64_t> roll(Kernel& k) {
   std::vector<std::int64_t> counts;
   Kernel rolled = k;
-  // The first iteration has its operands from elsewhere, so that graphs order those of commutative operations in another way.
-  for (Inst& i : rolled.body)
-    if (i.code == Code::Compute && (ops::info(i.op).traits & ops::kCommutative) != 0 && i.in[1] < i.in[0]) std::swap(i.in[0], i.in[1]);
   Ref from = 0;
   for (Region region; (region = Roll(rolled).best(from)).count != 0; from = region.start + 1) {
     rolled = Roll(rolled).apply(region);
