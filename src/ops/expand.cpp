@@ -2,6 +2,8 @@
 #include "ops/expand.h"
 
 #include <array>
+#include <atomic>
+#include <vector>
 
 #include "ops/math.h"
 
@@ -152,7 +154,9 @@ Val store_form(const Val& part, Dtype t) {
   return part;
 }
 
-int cost(Op op, Dtype compute) {
+namespace {
+
+int count(Op op, Dtype compute) {
   Counter counter;
   const Val part{&counter, 0, machine_dtype(compute)};
   std::array<Wide, 3> operands;
@@ -160,6 +164,19 @@ int cost(Op op, Dtype compute) {
   if (info(op).rule == Rule::Where) operands[0] = {Dtype::bool_, {&counter, 0, Dtype::bool_}, {}};
   expand(op, compute, {operands.data(), static_cast<std::size_t>(info(op).operands)});
   return counter.count;
+}
+
+}  // namespace
+
+// Asked for each node of a graph, several times: counted once.
+int cost(Op op, Dtype compute) {
+  constexpr int kUnknown = 0;
+  static std::vector<std::atomic<int>> counts(all_ops().size() * static_cast<std::size_t>(kDtypeCount));  // plus 1
+  std::atomic<int>& known =
+      counts[static_cast<std::size_t>(op) * static_cast<std::size_t>(kDtypeCount) + static_cast<std::size_t>(compute)];
+  int cost = known.load(std::memory_order_relaxed);
+  if (cost == kUnknown) known.store(cost = count(op, compute) + 1, std::memory_order_relaxed);
+  return cost - 1;
 }
 
 }  // namespace sinter::ops

@@ -109,6 +109,7 @@ class Roll {
   // Whether instruction r comes again `period` later: each operand is the same value from before `start`, or that much later itself.
   // Moves `start` behind operands that all later iterations share.
   bool again(Ref r, Ref period, Ref& start) const {
+    if (k_.body[r].code != k_.body[r + period].code || k_.body[r].op != k_.body[r + period].op) return false;
     Inst a = k_.body[r], b = k_.body[r + period];
     for (int n = 0; n < 3; ++n) {
       const Ref x = a.in[n], y = b.in[n];
