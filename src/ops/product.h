@@ -25,9 +25,10 @@ inline Product::Matrix dense(std::int64_t rows, std::int64_t columns, bool trans
 
 /// Of (m, k) by (k, n). With up to 4 rows or columns a product is bound by reading the other matrix: a library gains nothing by packing it,
 /// and makes code for each new size. Where many short sums are asked for, their ends cost more than that. This is a part of the product's
-/// definition, for the sum has another order: of sizes alone.
-inline bool has_few_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return k > 0 && std::min(m, n) <= 4 && (k >= 32 || std::max(m, n) <= 1024);
+/// definition, for the sum has another order: of sizes alone. Sizes are integers, or Dims, of which no more is asked than this.
+template <class Size>
+bool has_few_rows(const Size& m, const Size& n, const Size& k) {
+  return k > 0 && (m <= 4 || n <= 4) && (k >= 32 || (m <= 1024 && n <= 1024));
 }
 
 }  // namespace sinter::ops

@@ -57,8 +57,8 @@ Id product(Graph& g, Id a, Id b, const Node& n) {
 Id matmul(Graph& g, Id a, Id b, const Node& n, FunctionRef<bool(Dtype)> has_product) {
   Dtype t = n.type.dtype;
   const Shape &left = g[a].type.shape, &result = n.type.shape;
-  const bool few = is_floating(t) && ops::has_few_rows(result[result.size() - 2], result.back(), left.back());
-  if (has_product(t) || few) return g.add({Op::Matmul, {a, b}, {}, n.type});
+  auto has_few_rows = [&] { return ops::has_few_rows(result[result.size() - 2], result.back(), left.back()); };
+  if (has_product(t) || (is_floating(t) && has_few_rows())) return g.add({Op::Matmul, {a, b}, {}, n.type});
   if (is_half(t)) {
     Id wide =
         g.add({Op::Matmul, {graph::cast(g, a, Dtype::float32), graph::cast(g, b, Dtype::float32)}, {}, {Dtype::float32, n.type.shape}});

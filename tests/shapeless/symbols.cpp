@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/build.h"
+#include "passes/decompose.h"
+#include "passes/fuse.h"
+#include "passes/pass.h"
 #include "support/thrown.h"
 
 namespace sinter {
@@ -90,6 +94,25 @@ TEST_F(Table, WhatCannotBeComputedHoldsNothing) {
   EXPECT_FALSE(symbols.evaluate(::std::vector<::std::int64_t>{::std::int64_t{1} << 40, 1}));
   EXPECT_NE(tests::thrown<ShapeError>([&] { static_cast<void>(n / (m - 3)); }), "");
   static_cast<void>(d), static_cast<void>(big);
+}
+
+// Else they would run again for each size.
+TEST_F(Table, PassesFixNoSize) {
+  for (const Dtype t : {float32, float64, float16}) {
+    for (const bool library : {true, false}) {
+      graph::Graph g;
+      const graph::Id queries = g.add({ops::Op::Input, {}, {0}, {t, {m, 1, 64}}}),
+                      keys = g.add({ops::Op::Input, {}, {1}, {t, {m, 64, n + 40}}});
+      const graph::Id scores = g.add({ops::Op::Matmul, {queries, keys}, {}, {t, {m, 1, n + 40}}});
+      const graph::Id powers = graph::elementwise(g, ops::Op::Exp, {scores});
+      const graph::Id sums = graph::reshape(g, graph::reduce(g, ops::Op::Sum, powers, {2}, t), {m, 1, 1});
+      g.set_outputs({graph::elementwise(g, ops::Op::Divide, {powers, graph::broadcast(g, sums, {m, 1, n + 40})})});
+      passes::Context context;
+      passes::fuse(passes::run_pipeline(passes::decompose(g, [&](Dtype) { return library; }), context), {});
+      for (const ::std::string& guard : texts()) EXPECT_EQ(guard.find("=="), ::std::string::npos) << guard << ", " << t;
+    }
+  }
+  EXPECT_FALSE(guards.empty());
 }
 
 TEST_F(Table, DimsOfAnotherTableAreNumbers) {
