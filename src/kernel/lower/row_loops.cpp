@@ -74,22 +74,35 @@ Rows::Result Rows::of_row_before(Ref lane) {
   return result;
 }
 
-// Before a pass over this row overwrites what the row before had kept: its first line, which the first row does not have, but ones.
-void Rows::prepare_overlap() {
-  const Id kept = passes_.back().loads[0], output = passes_.back().outputs[0];
+// Before the pass: the first row of a run has none before, but ones.
+void Rows::begin_overlap() {
+  const Id kept = passes_.back().loads[0];
   const std::vector<Ref> now = nest_.position();
-  const Ref is_first = integer(Op::Equal, row_, b_.range(0));
-  b_.loop(LoopKind::Serial, b_.index(0), b_.cast(is_first, Dtype::int64));
-  const Ref lane = b_.loop(LoopKind::Vector, b_.index(0), plus(b_, extent_, b_.index(in_line(kept))));
-  nest_.open(b_, *lanes_, lane, true);
+  const Ref is_first = integer(Op::Equal, row_, b_.range(0)), zero = b_.index(0);
+  const Ref count = b_.compute(Op::Where, Dtype::int64, is_first, plus(b_, extent_, b_.index(in_line(kept))), zero);
+  nest_.open(b_, *lanes_, b_.loop(LoopKind::Serial, zero, count), true);
   b_.store(scratch_.at(kept).buffer, nest_.index(b_, scratch_.at(kept).access), one_);
   b_.end();
-  b_.end();
   nest_.return_to(row_before_);
-  ahead_ = b_.compute(Op::Where, Dtype::int64, is_first, b_.index(0), until_line(output));
+  ahead_ = b_.compute(Op::Where, Dtype::int64, is_first, zero, until_line(passes_.back().outputs[0]));
   nest_.return_to(now);
-  store(of_row_before(b_.loop(LoopKind::Vector, b_.index(0), ahead_)));
+}
+
+// After all passes: what the pass over the next row leaves out, or everything, of a run's last row.
+void Rows::finish_overlap() {
+  const Id output = passes_.back().outputs[0];
+  for (const auto& [id, carry] : before_) b_.next(carry, body_.value(id));
+  const Ref is_last = integer(Op::Equal, plus(b_, row_, b_.index(1)), b_.range(1));
+  const Ref count = b_.compute(Op::Where, Dtype::int64, is_last, extent_, until_line(output));
+  const std::vector<Ref> now = nest_.position();
+  nest_.open(b_, *lanes_, b_.loop(LoopKind::Vector, b_.index(0), count), true);
+  body_.open_scope();
+  body_.load_kept(passes_.back().loads[0], scratch_.at(passes_.back().loads[0]));
+  body_.emit(passes_.back().members);
+  body_.store(output, body_.place_of(output));
+  body_.close_scope();
   b_.end();
+  nest_.return_to(now);
 }
 
 void Rows::go_over_row(std::size_t number) {

@@ -77,17 +77,11 @@ Lowered Rows::run() {
   const std::size_t last = passes_.size() - 1;
   for (std::size_t pass = 0; pass <= last; ++pass) {
     if (pass == last && overlaps_) break;
-    if (overlaps_in(pass)) prepare_overlap();
+    if (overlaps_in(pass)) begin_overlap();
     go_over_row(pass);
     body_.emit(passes_[pass].row_values);
   }
-  if (overlaps_) {
-    for (const auto& [id, carry] : before_) b_.next(carry, body_.value(id));
-    const Ref is_last = integer(Op::Equal, plus(b_, row_, b_.index(1)), b_.range(1));
-    b_.loop(LoopKind::Serial, b_.index(0), b_.cast(is_last, Dtype::int64));
-    go_over_row(last);
-    b_.end();
-  }
+  if (overlaps_) finish_overlap();
   for (Id id : group_.outputs)
     if (is_row_value(id) && !is_reduction(id)) body_.store(id, body_.place_of(id));
   for (const Result& r : results) b_.store(r.buffer, nest_.index(b_, r.access), body_.value(r.id));

@@ -74,7 +74,8 @@ class Rows {
   };
   Result of_row_before(Ref lane);
   void store(const Result& r) { b_.store(body_.place_of(passes_.back().outputs[0]).buffer, r.index, r.value); }
-  void prepare_overlap();
+  void begin_overlap();
+  void finish_overlap();
 
   const graph::Graph& g_;
   const graph::Group& group_;
