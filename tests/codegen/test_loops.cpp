@@ -136,6 +136,32 @@ TEST(Loops, ColumnSums) {
   }
 }
 
+// y[r] is the sum of x over the run's rows until r, less the run's last row number: what a run leaves from row to row, and where it ends.
+TEST(Loops, RunsCarry) {
+  for (Dtype t : {int64, float32, bfloat16, complex64}) {
+    Builder b;
+    b.buffer(t, false);
+    b.buffer(t, true);
+    const Ref rows = b.arg(), none = b.constant(t, 0);
+    const Ref r = b.loop(LoopKind::Parallel, b.index(0), rows);
+    const Ref sum = b.carry(t, none), next = b.compute(Op::Add, t, sum, b.load(0, r));
+    const Ref bounds = b.compute(Op::Subtract, int64, b.range(1), b.range(0));
+    b.store(1, r, b.compute(Op::Subtract, t, next, b.cast(bounds, t)));
+    b.next(sum, next);
+    b.end();
+    const std::vector<std::uint8_t> x = random_elements(t, 9, 4), y = random_elements(t, 9, 5);
+    check_kernel(b.kernel, {{x, y}, {9}, {}, 9}, "all of it");
+    for (const Target& target : targets()) {
+      std::vector<std::uint8_t> in = x, got = y, expected = y;
+      std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(in.data()), reinterpret_cast<std::uint64_t>(got.data()), 9};
+      image_of(b.kernel, target).entry()(3, 7, block, 0);
+      block[1] = reinterpret_cast<std::uint64_t>(expected.data());
+      kernel::interpret(b.kernel, target.lanes, 3, 7, block);
+      expect_equal(t, got, expected, str("iterations 3 to 6 of ", t));
+    }
+  }
+}
+
 // Two vector loops and a serial one inside a parallel loop: the shape of softmax.
 TEST(Loops, RowsInSeveralPasses) {
   Builder b;

@@ -287,7 +287,7 @@ TEST(KernelVerify, RejectsEachBrokenRule) {
       {"serial %3 in %1..%0 {\n%4 = exp %2: float32\n}\n%5 = exp %4: float32", "an operand belongs to a closed loop"},
       {"serial %3 in %1..%0 {\n}\n%5 = negative %3: int64", "an operand belongs to a closed loop"},
       {"serial %3 in %1..%0 {\n%4 = exp %2: float32\ncarry %5: float32 = %2 next %4\n}", "a Carry does not stand right after its loop"},
-      {"parallel %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}", "a Carry in a Parallel loop"},
+      {"%3 = range 0", "a Range without a Parallel loop"},
       {"serial %3 in %1..%0 {\ncarry %5: float32 = %1 next %5\n}", "the initial value has not the dtype of its Carry"},
       {"serial %3 in %1..%0 {\ncarry %5: float32 = %2 next %3\n}", "the next value has not the dtype of its Carry"},
       {"vector %3 in %1..%0 {\ncarry %5: float32 = %2 next %5\n}\n%6 = exp %5: float32",

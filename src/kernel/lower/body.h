@@ -61,6 +61,8 @@ class Body {
   /// Vectors in flight that suit this body: several hide latency; many values at once, or many operations, ask for fewer, for the stack
   /// that spilled values take and for the time that code generation takes. `of_light`: for bodies that wait for memory.
   int unroll(int of_light = 1) const;
+  /// The same for a pointwise kernel.
+  int pointwise_unroll() const;
   std::vector<Binding> buffers;
   std::vector<graph::Id> scalars;
   /// A buffer for a reduction's result, and the access that walks it over the kept axes.
@@ -89,6 +91,7 @@ class Body {
   Ref random_bits(graph::Id id);
 
   int computes_ = 0;
+  int functions_ = 0;  // members of many instructions
   int live_ = 0;  // values that are alive at once, at most
   void count_live();
   const graph::Graph& g_;

@@ -83,7 +83,7 @@ Lowered lower_pointwise(const Graph& g, const Group& group, LayoutOf layout_of) 
   }
   auto [begin, end] = block_range(b, place, size, extent);
   body.preload({&inner});
-  Ref lane = b.loop(LoopKind::Vector, begin, end, body.unroll(), kPrefetch);
+  Ref lane = b.loop(LoopKind::Vector, begin, end, body.pointwise_unroll(), kPrefetch);
   nest.open(b, inner, lane, true);
   body.emit();
   b.end();

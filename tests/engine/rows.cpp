@@ -1,0 +1,103 @@
+// Kernels over rows: the last pass of a row within a pass over the next, rows that begin within a line of the caches.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cfenv>
+#include <limits>
+
+#include "sinter/sinter.h"
+#include "support/graphs.h"
+
+namespace {
+
+using namespace sinter;
+using Function = Array (*)(const Array&);
+
+Array exponentials(const Array& x) { return exp(x - max(x, -1, true)); }
+struct Case {
+  const char* name;
+  Function f;
+};
+const Case kCases[] = {
+    {"softmax",
+     [](const Array& x) {
+       Array e = exponentials(x);
+       return e / sum(e, -1, true);
+     }},
+    {"without_maximum",
+     [](const Array& x) {
+       Array e = exp(x);
+       return e / sum(e, -1, true);
+     }},
+    {"reads_rows_between",  // after the pass that also does the row before
+     [](const Array& x) {
+       Array e = exponentials(x);
+       return e / sum(x * sum(e, -1, true), -1, true);
+     }},
+    {"row_value_of_before_and_now",
+     [](const Array& x) {
+       Array top = max(x, -1, true);
+       return sqrt(exp(x - top)) * top;
+     }},
+    {"two_operations",
+     [](const Array& x) {
+       Array e = exponentials(x);
+       return e / sum(e, -1, true) + 1;
+     }},
+    {"two_outputs_memory",
+     [](const Array& x) {
+       Array e = exponentials(x);
+       return concatenate({e / sum(e, -1, true), x}, -1);
+     }},
+};
+
+Array rows_of(Dtype t, std::int64_t rows, std::int64_t columns) {
+  Array x = random::normal({rows, columns}, float32, 0, 3, random::key(static_cast<std::uint64_t>(columns)));
+  const double infinity = std::numeric_limits<double>::infinity();
+  Array row = reshape(arange(rows), {rows, 1});
+  x = where(row == 3, -infinity, where((row == 5) & (arange(columns) % 7 == 0), std::nan(""), x));
+  return astype(where(row == 66, 0.0, x), t);
+}
+
+class Rows : public testing::TestWithParam<Case> {
+ protected:
+  void TearDown() override { omp_set_num_threads(before_); }
+  int before_ = omp_get_max_threads();
+};
+
+// Few rows do not overlap: they give what many rows have to give. Memory of x itself may take the result.
+TEST_P(Rows, ManyAreAsFew) {
+  constexpr std::int64_t kRows = 131, kFew = 32;
+  auto f = compile(GetParam().f);
+  for (Dtype t : {float32, bfloat16, float64})
+    for (std::int64_t columns : {512, 513, 527, 1031, 4096}) {
+      Array x = rows_of(t, kRows, columns);
+      x.eval();
+      std::vector<Array> pieces;
+      for (std::int64_t r = 0; r < kRows; r += kFew)
+        pieces.push_back(f(slice(x, {r, 0}, {std::min(r + kFew, kRows), columns})));
+      const graph::Tensor expected = tests::read(concatenate(pieces, 0));
+      for (int threads : {1, 2, 5}) {
+        omp_set_num_threads(threads);
+        EXPECT_EQ(tests::read(f(x)).bytes, expected.bytes) << t << " of " << columns << ", " << threads << " threads";
+        Array own = x + 0;
+        own.eval();
+        EXPECT_EQ(tests::read(f(std::move(own))).bytes, expected.bytes) << t << " of " << columns << ", in place";
+      }
+    }
+}
+INSTANTIATE_TEST_SUITE_P(All, Rows, testing::ValuesIn(kCases), [](const auto& i) { return i.param.name; });
+
+// The first row's neighbour is none; what stands for it raises no exception of its own.
+TEST(RowsRaise, Nothing) {
+  auto f = compile(kCases[0].f);
+  Array x = full({64, 700}, 0.5);
+  x.eval();
+  f(x).eval();
+  { full({800}, std::numeric_limits<float>::signaling_NaN()).eval(); }  // about as large as the scratch memory, which may lie there next
+  std::feclearexcept(FE_ALL_EXCEPT);
+  f(x).eval();
+  EXPECT_EQ(std::fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW), 0);
+}
+
+}  // namespace
