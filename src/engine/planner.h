@@ -50,7 +50,6 @@ class Planner {
   struct Use {
     std::uint32_t storage;
     bool written = false, same_index = false;
-    bool part = false;        // of the storage, is written
     int element = 0;          // bytes
     std::int64_t offset = 0;  // in the storage
   };

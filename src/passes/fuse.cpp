@@ -266,8 +266,15 @@ class Fuser {
       case OpKind::Cumulative: return "it is read one element after the other";
       default: break;
     }
-    if (!in_kernel(consumer)) return "it is copied into a larger array";
-    if (graph::is_read_elsewhere(c.op, operand)) return "it is read at computed places";
+    if (!in_kernel(consumer))
+      return graph::is_pointwise(p) && c.in[operand] == producer && !is_output_[producer] && users_[producer].size() == 1
+                 ? "it is computed in its part of a larger array"
+                 : "it is copied into a larger array";
+    if (c.op == ops::Op::RandomBits || operand > 0 || !graph::is_read_elsewhere(c.op, operand)) {
+      if (graph::is_read_elsewhere(c.op, operand)) return "it tells where to read";
+    } else {
+      return "it is read at other places; others need it, or to compute it there would repeat too much work";
+    }
     const bool joins = can_join(consumer, operand);
     if (is_reduce(p) && !is_row_value(producer)) return "the reduction's rows are few and long, or not the last axes";
     if (is_row_value(producer) && !joins) return "it is read in other rows than its own";
