@@ -90,7 +90,7 @@ class Planner {
   const PlanOptions options_;
   std::vector<std::optional<Place>> places_;
   std::map<Id, std::vector<std::uint32_t>> parts_;  // of a concatenate: items that write parts of it
-  std::vector<Id> whole_;  // of an operand of a concatenate that is computed in its place there: the concatenate
+  std::vector<Id> whole_;                           // of an operand of a concatenate that is computed in its place there: the concatenate
   std::vector<Storage> storages_;
   std::vector<Item> items_;
   std::vector<kernel::Kernel> kernels_;  // of the launches, in order

@@ -178,7 +178,8 @@ std::vector<Id> Body::left_across(const Axis& lanes) const {
   for (const auto& [id, leaf] : leaves_)
     if (nest_.is_across(leaf.access, lanes) && g_[id].type.shape.product() >= kCopied) list.push_back(id);
   for (const auto& [id, read] : gathers_)
-    if (const Id source = g_[id].in[0]; g_[id].op == Op::Pad && nest_.is_across(read.access, lanes) && g_[source].type.shape.product() >= kCopied)
+    if (const Id source = g_[id].in[0];
+        g_[id].op == Op::Pad && nest_.is_across(read.access, lanes) && g_[source].type.shape.product() >= kCopied)
       list.push_back(source);
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -324,7 +325,8 @@ Ref Body::inside(Id id) {
   const Node& n = g_[id];
   const Shape &shape = n.type.shape, &within = g_[n.in[0]].type.shape;
   for (const auto& [other, known] : insides_)
-    if (base::same(g_[other].type.shape, shape) && base::same(g_[g_[other].in[0]].type.shape, within) && base::same(g_[other].attrs, n.attrs))
+    if (base::same(g_[other].type.shape, shape) && base::same(g_[g_[other].in[0]].type.shape, within) &&
+        base::same(g_[other].attrs, n.attrs))
       return known;
   Ref all = kNone;
   for (std::size_t d = 0; d < shape.size(); ++d) {
