@@ -87,6 +87,8 @@ const Case kCases[] = {
        return std::vector<Array>{concatenate({-halves[1], halves[0]}, 1) * in[1] + in[0]};
      },
      2, 1, 4, 1},
+    {"product_of_a_shared_matrix",
+     [](const std::vector<Array>& in) { return std::vector<Array>{matmul(in[0], reshape(in[1], {3, 40, 8}))}; }, 2, 0, 0, 0},
     {"gradient_of_parts",
      [](const std::vector<Array>& in) {
        const auto gated = [](const Array& x) {
