@@ -43,7 +43,7 @@ class Planner {
   // A piece of work that is ordered as one: a group, or one of the nodes that have steps of their own.
   struct Item {
     const graph::Group* group = nullptr;
-    Id node = 0;                       // Call, Region, Scatter, Cumulative, Concatenate, or a View whose operand must be copied
+    Id node = 0;                       // Call, Region, Scatter, Concatenate, or a View whose operand must be copied
     std::vector<std::uint32_t> reads;  // storages
     std::vector<std::uint32_t> after;  // items that write parts of what it makes
   };

@@ -49,12 +49,6 @@ void Planner::emit(const Item& item) {
     }
     default: break;
   }
-  if (ops::info(n.op).kind == OpKind::Cumulative) {
-    if (n.type.shape.product() == 0) return;
-    std::vector<kernel::Lowered> list;
-    list.push_back(kernel::lower_cumulative(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
-    return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
-  }
   switch (n.op) {
     case Op::Solve: return emit_solve(item.node);
     case Op::ArgSort: return emit_sort(item.node);

@@ -89,6 +89,14 @@ const Case kCases[] = {
      2, 1, 4, 1},
     {"product_of_a_shared_matrix",
      [](const std::vector<Array>& in) { return std::vector<Array>{matmul(in[0], reshape(in[1], {3, 40, 8}))}; }, 2, 0, 0, 0},
+    {"cumulative_between_functions", [](const std::vector<Array>& in) { return std::vector<Array>{cumsum(exp(in[0]), 0) * in[1] + in[0]}; },
+     2, 1, 2, 1},
+    {"cumulative_and_what_it_is_made_of",
+     [](const std::vector<Array>& in) {
+       const Array x = in[0] * 2, c = cumsum(x, 1);
+       return std::vector<Array>{c, c + 1};
+     },
+     1, 1, 1, 2},
     {"gradient_of_parts",
      [](const std::vector<Array>& in) {
        const auto gated = [](const Array& x) {
@@ -162,6 +170,10 @@ TEST(Explain, SaysWhyNeighboursDidNotFuse) {
   const Refused cases[] = {
       {[](const Array& x) { return concatenate({x * 2, x + 1}); }, {4, 5}, "it is computed in its part of a larger array"},
       {[](const Array& x) { return concatenate({sum(x, 0), sum(x, 1)}); }, {4, 5}, "it is copied into a larger array"},
+      {[](const Array& x) { return cumsum(gamma_like(x), 1); }, {4, 5}, "it is too much work for steps that wait for each other"},
+      {[](const Array& x) { return flip(cumsum(x, 1)) + 1; },
+       {4, 5},
+       "its elements are made one after the other, and it is read in another"},
       {[](const Array& x) { return pad(gamma_like(x), {0, 100}); }, {4, 5}, "it is read at other places; others need it, or to compute it"},
       {[](const Array& x) { return x - mean(x, 0, true); }, {4, 5}, "the reduction's rows are few and long, or not the last axes"},
       {[](const Array& x) { return x - mean(x, 1, true); }, {2, 20000}, "the reduction's rows are few and long, or not the last axes"},
