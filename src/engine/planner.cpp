@@ -63,16 +63,21 @@ std::uint32_t Planner::own_storage(Id id, std::uint32_t item) {
   return s;
 }
 
+namespace {
+// What kernels compute beside pointwise nodes.
+bool is_folding(Op op) { return ops::info(op).kind == OpKind::Reduce || ops::info(op).kind == OpKind::Cumulative; }
+}  // namespace
+
 // ---- where nodes lie ------------------------------------------------------------------------------------------------------------------
 
-// Pointwise results that nothing but a concatenate reads.
+// Results that nothing but a concatenate reads, of kernels that can store them anywhere.
 void Planner::find_parts() {
   whole_.assign(g_.size(), graph::kKeep);
   const std::vector<int> uses = graph::count_uses(g_);
   for (Id id = 0; id < g_.size(); ++id)
     if (g_[id].op == Op::Concatenate)
       for (Id u : g_[id].in)
-        if (uses[u] == 1 && graph::is_pointwise(g_[u])) whole_[u] = id;
+        if (uses[u] == 1 && (graph::is_pointwise(g_[u]) || ops::info(g_[u].op).kind == OpKind::Cumulative)) whole_[u] = id;
 }
 void Planner::place_part(Id id, std::uint32_t item) {
   const Id whole = whole_[id];
@@ -127,7 +132,7 @@ void Planner::place_nodes() {
       places_[id] = places_[n.in[0]];
     } else if (ops::info(n.op).kind == OpKind::View) {
       place_view(id);
-    } else if (!graph::is_pointwise(n) && n.op != Op::Constant && ops::info(n.op).kind != OpKind::Reduce) {
+    } else if (!graph::is_pointwise(n) && n.op != Op::Constant && !is_folding(n.op)) {
       const auto item = static_cast<std::uint32_t>(items_.size());
       if (!places_[id]) own_storage(id, item);
       storages_[places_[id]->storage].item = item;

@@ -43,14 +43,13 @@ class Planner {
   // A piece of work that is ordered as one: a group, or one of the nodes that have steps of their own.
   struct Item {
     const graph::Group* group = nullptr;
-    Id node = 0;                       // Call, Region, Scatter, Cumulative, Concatenate, or a View whose operand must be copied
+    Id node = 0;                       // Call, Region, Scatter, Concatenate, or a View whose operand must be copied
     std::vector<std::uint32_t> reads;  // storages
     std::vector<std::uint32_t> after;  // items that write parts of what it makes
   };
   struct Use {
     std::uint32_t storage;
     bool written = false, same_index = false;
-    bool part = false;        // of the storage, is written
     int element = 0;          // bytes
     std::int64_t offset = 0;  // in the storage
   };
@@ -91,7 +90,7 @@ class Planner {
   const PlanOptions options_;
   std::vector<std::optional<Place>> places_;
   std::map<Id, std::vector<std::uint32_t>> parts_;  // of a concatenate: items that write parts of it
-  std::vector<Id> whole_;  // of an operand of a concatenate that is computed in its place there: the concatenate
+  std::vector<Id> whole_;                           // of an operand of a concatenate that is computed in its place there: the concatenate
   std::vector<Storage> storages_;
   std::vector<Item> items_;
   std::vector<kernel::Kernel> kernels_;  // of the launches, in order

@@ -63,10 +63,10 @@ void Planner::assign_buffers() {
         const Storage& t = storages_[r.storage];
         const bool made = t.input >= 0 || t.first < i;  // an empty array is written by no step, and has no buffer
         const bool same_places = r.same_index && w.same_index && r.element == w.element && r.offset == w.offset;
-        return made && !w.part && !r.written && same_places && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
+        return made && !r.written && same_places && t.last == i && t.bytes == s.bytes && !t.fixed && readers(r.storage) == 1 &&
                std::find(taken.begin(), taken.end(), r.storage) == taken.end();
       };
-      // Where a part of it is written, what is read may lie elsewhere in the memory of another array. Scratch is not read at the same index.
+      // A written buffer that is only copied to in part in this step (concatenate) has no reads at the same index; scratch neither.
       auto source = std::find_if(uses.begin(), uses.end(), [&](const Use& r) {
         return in_place(r) && storages_[r.storage].input < 0 && !storages_[r.storage].is_output;
       });

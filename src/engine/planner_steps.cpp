@@ -49,12 +49,6 @@ void Planner::emit(const Item& item) {
     }
     default: break;
   }
-  if (ops::info(n.op).kind == OpKind::Cumulative) {
-    if (n.type.shape.product() == 0) return;
-    std::vector<kernel::Lowered> list;
-    list.push_back(kernel::lower_cumulative(g_, item.node, [&](Id id) -> const Layout& { return places_[id]->layout; }));
-    return emit_lowered(std::move(list), [&](Id id) -> const Place& { return *places_[id]; }, [](Id id) { return id; });
-  }
   switch (n.op) {
     case Op::Solve: return emit_solve(item.node);
     case Op::ArgSort: return emit_sort(item.node);
@@ -125,8 +119,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
       }
       const Place& at = place_of(l.buffers[i].node);
       slots.push_back({at.storage, at.layout.offset * size_of(buffer.dtype)});
-      const bool part = buffer.written && storages_[at.storage].bytes != l.buffers[i].elements * size_of(buffer.dtype);
-      uses.push_back({at.storage, buffer.written, l.buffers[i].same_index, part, size_of(buffer.dtype), slots.back().second});
+      uses.push_back({at.storage, buffer.written, l.buffers[i].same_index, size_of(buffer.dtype), slots.back().second});
     }
     launch.words.assign(l.buffers.size(), 0);
     for (std::int64_t v : l.integers) launch.words.push_back(static_cast<std::uint64_t>(v));

@@ -110,12 +110,12 @@ std::optional<ops::Product::Matrix> matrix_layout(const Shape& shape, const Stri
     m = {true, columns == 1 ? rows : s[c], rows * columns};
   else
     return std::nullopt;
-  // Batch axes must walk as one, and not in place.
-  std::int64_t next = 0;  // stride times size of the axis within
+  // Batch axes must walk as one: all matrices apart, or all the same one.
+  std::optional<std::int64_t> next;  // stride times size of the axis within
   for (std::size_t d = r; d-- > 0;) {
     if (shape[d] == 1) continue;
-    if (s[d] <= 0 || (next != 0 && s[d] != next)) return std::nullopt;
-    if (next == 0) m.batch = s[d];
+    if (s[d] < 0 || (next && s[d] != *next)) return std::nullopt;
+    if (!next) m.batch = s[d];
     next = s[d] * shape[d];
   }
   m.leading = std::max<std::int64_t>(m.leading, 1);

@@ -24,8 +24,8 @@
 // hold the identity. This, and nothing else, fixes the order of a reduction.
 //
 // Values are per lane inside a Vector loop if they depend on its index or on a carried value; otherwise uniform.
-// Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction. What is
-// compared with an Arg or divided by one is such an index, from 0 on, and that difference does not overflow; a divisor is at least 1.
+// Arithmetic on int64 indices uses the ordinary operations (add, multiply, floor_divide, ...); it does not overflow by construction. What
+// is compared with an Arg or divided by one is such an index, from 0 on, and that difference does not overflow; a divisor is at least 1.
 // Load and Store take the element index (not bytes). Out-of-range addresses are undefined, but for a Load where its condition is false:
 // lowering clamps computed indices.
 // A Tile stands in a Vector loop. It reads in[3] elements, at least kTile, from each lane's index on, all in range, and stores element n at

@@ -14,7 +14,7 @@ struct Product {
   struct Matrix {
     bool transposed = false;   // columns, not rows, are contiguous
     std::int64_t leading = 1;  // elements from one row (column, when transposed) to the next
-    std::int64_t batch = 0;    // elements from one matrix to the next
+    std::int64_t batch = 0;    // elements from one matrix to the next; 0: all are the same one
   } x, y;
   bool alone = false;  // it runs on one thread, whoever calls it
 };

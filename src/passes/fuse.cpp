@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "passes/row_spaces.h"
+#include "passes/scans.h"
 
 namespace sinter::passes {
 namespace {
@@ -69,6 +70,7 @@ class Fuser {
   };
 
   bool is_view(Id id) const { return ops::info(g_[id].op).kind == OpKind::View; }
+  bool is_scan(Id id) const { return ops::info(g_[id].op).kind == OpKind::Cumulative; }
   bool in_kernel(Id id) const { return graph::is_pointwise(g_[id]) || is_reduce(g_[id]); }
   bool needs_kernel(Id id) const { return in_kernel(id) && !argument_[id]; }
   int rows_of(Id id) const { return rows_ ? rows_->of(id) : RowSpaces::kNone; }
@@ -79,7 +81,7 @@ class Fuser {
   bool is_stored(Id id) const {
     if (is_output_[id]) return true;
     for (Id u : users_[id]) {
-      if (ops::info(g_[u].op).kind == OpKind::Scatter) continue;
+      if (ops::info(g_[u].op).kind == OpKind::Scatter || is_scan(u)) continue;
       if (!in_kernel(u)) return true;
       for (std::size_t i = 0; i < g_[u].in.size(); ++i)
         if (g_[u].in[i] == id && graph::is_read_elsewhere(g_[u].op, i) && g_[u].op != ops::Op::Pad) return true;
@@ -218,8 +220,14 @@ class Fuser {
   Partition collect() {
     std::map<std::pair<int, Id>, std::vector<Id>> sets;  // by level, then by smallest member: an order in which they can run
     std::vector<Id> smallest(n_, graph::kKeep);
+    std::map<Id, std::vector<Id>> scans;
+    const std::vector<Id> scan_of = find_scans(
+        g_, level_, [&](Id id) { return options_.fuse && needs_kernel(id) && graph::is_pointwise(g_[id]) && !is_row_value(id); },
+        [&](Id id) { return argument_[id] != 0; });
     for (Id id = 0; id < n_; ++id)
-      if (needs_kernel(id)) {
+      if (scan_of[id] != graph::kKeep) {
+        scans[scan_of[id]].push_back(id);
+      } else if (needs_kernel(id)) {
         Id root = find(id);
         if (smallest[root] == graph::kKeep) smallest[root] = id;
         // Without fusion, list order is the order; with it, levels are.
@@ -232,6 +240,7 @@ class Fuser {
       else
         add_group(std::move(members), result);
     }
+    for (auto& [scan, members] : scans) add_scan(scan, std::move(members), result);
     if (options_.fuse) explain(result);
     return result;
   }
@@ -263,11 +272,19 @@ class Fuser {
       case OpKind::Call: return "a routine of a library reads it from memory";
       case OpKind::Region: return "a branch or loop reads it from memory";
       case OpKind::Alias: return "it is saved, and read when the work behind it begins again";
-      case OpKind::Cumulative: return "it is read one element after the other";
+      case OpKind::Cumulative: return "others need it, or it is too much work for steps that wait for each other";
       default: break;
     }
-    if (!in_kernel(consumer)) return "it is copied into a larger array";
-    if (graph::is_read_elsewhere(c.op, operand)) return "it is read at computed places";
+    if (is_scan(producer)) return "its elements are made one after the other, and it is read in another way, or with what comes later";
+    if (!in_kernel(consumer))
+      return graph::is_pointwise(p) && c.in[operand] == producer && !is_output_[producer] && users_[producer].size() == 1
+                 ? "it is computed in its part of a larger array"
+                 : "it is copied into a larger array";
+    if (c.op == ops::Op::RandomBits || operand > 0 || !graph::is_read_elsewhere(c.op, operand)) {
+      if (graph::is_read_elsewhere(c.op, operand)) return "it tells where to read";
+    } else {
+      return "it is read at other places; others need it, or to compute it there would repeat too much work";
+    }
     const bool joins = can_join(consumer, operand);
     if (is_reduce(p) && !is_row_value(producer)) return "the reduction's rows are few and long, or not the last axes";
     if (is_row_value(producer) && !joins) return "it is read in other rows than its own";
@@ -327,6 +344,15 @@ class Fuser {
       group.space = rows_->space(rows).rows;
     }
     group.members = std::move(members);
+    result.groups.push_back(std::move(group));
+  }
+
+  void add_scan(Id scan, std::vector<Id> members, Partition& result) const {
+    Group group{std::move(members), {}, g_[scan].type.shape, {}};
+    auto is_member = [&](Id id) { return std::binary_search(group.members.begin(), group.members.end(), id); };
+    for (Id id : group.members)
+      if (is_output_[id] || !std::all_of(users_[id].begin(), users_[id].end(), is_member)) group.outputs.push_back(id);
+    if (group.outputs.empty()) group.outputs.push_back(scan);
     result.groups.push_back(std::move(group));
   }
 

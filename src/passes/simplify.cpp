@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "base/symbols.h"
-#include "ops/infer.h"
 #include "graph/build.h"
+#include "ops/infer.h"
 #include "passes/fold.h"
 #include "passes/pass.h"
 #include "passes/rules.h"

@@ -21,13 +21,19 @@ using graph::Id;
 using graph::Node;
 using ops::Op;
 
-constexpr int kStored = 40;           // instructions that take the time of storing an element and loading it again
-constexpr std::size_t kMostParts = 4;  // of a concatenate: each element is looked for in all of them
-constexpr std::int64_t kShortest = 64;  // elements: shorter runs of parts do not fill the lanes
+constexpr int kStored = 40;             // instructions that take the time of storing an element and loading it again
+constexpr std::size_t kMostParts = 4;   // of a concatenate: each element is looked for in all of them
+constexpr std::int64_t kShortest = 32;  // elements: shorter runs of parts do not fill the lanes
 
 class Sinker {
  public:
-  explicit Sinker(const Graph& g) : g_(g), uses_(graph::count_uses(g)), in_kernel_(g.size(), false), stored_(g.size(), false), taken_(g.size(), false), plans_(g.size()) {}
+  explicit Sinker(const Graph& g)
+      : g_(g),
+        uses_(graph::count_uses(g)),
+        in_kernel_(g.size(), false),
+        stored_(g.size(), false),
+        taken_(g.size(), false),
+        plans_(g.size()) {}
 
   Graph run() {
     for (Id id : g_.outputs()) stored_[graph::under_views(g_, id)] = true;
@@ -188,6 +194,19 @@ class Sinker {
     return chosen;
   }
 
+  // What `like` takes of its operand, of x; which is the same everywhere if x is the same along the axis.
+  Id take(Id x, const Node& like) {
+    const Node n = target_[x];
+    const Shape& shape = like.type.shape;
+    if (n.op == Op::Broadcast) {
+      const Shape& from = target_[n.in[0]].type.shape;
+      const std::size_t axis = static_cast<std::size_t>(like.attrs[0]), lead = n.type.shape.size() - from.size();
+      if (axis < lead || (shape.size() == n.type.shape.size() && base::same(from[axis - lead], 1)))
+        return graph::broadcast(target_, n.in[0], shape);
+    }
+    return target_.add({like.op, {x, copy_[like.in[1]]}, like.attrs, {n.type.dtype, shape}});
+  }
+
   Id build_node(Id id) {
     Node n = g_[id];
     const Plan& plan = plans_[id];
@@ -199,10 +218,7 @@ class Sinker {
     if (!plan.regions.empty() && !plan.regions[0].empty()) {
       const Region& region = plan.regions[0];
       if (n.op == Op::Pad) return choose(n.in[0], region, n.attrs, n.type.shape, copy_[n.in[1]]);
-      const Id places = copy_[n.in[1]];
-      return read(n.in[0], region, n.type.shape, [&](Id leaf) {
-        return target_.add({n.op, {leaf, places}, n.attrs, {target_[leaf].type.dtype, n.type.shape}});
-      });
+      return read(n.in[0], region, n.type.shape, [&](Id leaf) { return take(leaf, n); });
     }
     for (Id& in : n.in) in = copy_[in];
     return target_.add(std::move(n));

@@ -232,8 +232,7 @@ Kernel reads_within(Dtype t, int unroll, bool steps) {
   const Ref p = b.loop(LoopKind::Parallel, zero, b.index(1));
   b.store(2, p, b.load(0, p, b.compute(Op::Less, int64, low, high)));
   const Ref i = b.loop(LoopKind::Vector, zero, n, unroll);
-  const Ref inside =
-      b.compute(Op::LogicalAnd, bool_, b.compute(Op::GreaterEqual, int64, i, low), b.compute(Op::Less, int64, i, high));
+  const Ref inside = b.compute(Op::LogicalAnd, bool_, b.compute(Op::GreaterEqual, int64, i, low), b.compute(Op::Less, int64, i, high));
   const Ref at = b.compute(Op::Subtract, int64, i, low);
   b.store(1, i, b.load(0, steps ? b.compute(Op::Multiply, int64, at, step) : at, inside));
   b.end();
@@ -267,8 +266,13 @@ TEST(Loops, ConditionalLoadsAtTheEndsOfMemory) {
           const std::size_t bytes = count * static_cast<std::size_t>(size_of(t)), low = 19, n = 70;
           for (std::uint8_t* x : {memory + page, memory + 2 * page - bytes}) {
             std::vector<std::uint8_t> out(n * static_cast<std::size_t>(size_of(t)), 9), last(16, 9);
-            std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(x), reinterpret_cast<std::uint64_t>(out.data()),
-                                     reinterpret_cast<std::uint64_t>(last.data()), n, low, low + count, 1};
+            std::uint64_t block[] = {reinterpret_cast<std::uint64_t>(x),
+                                     reinterpret_cast<std::uint64_t>(out.data()),
+                                     reinterpret_cast<std::uint64_t>(last.data()),
+                                     n,
+                                     low,
+                                     low + count,
+                                     1};
             image_of(reads_within(t, 2, steps), target).entry()(0, 1, block, 0);
             EXPECT_EQ(std::count(out.begin(), out.end(), 3), static_cast<std::ptrdiff_t>(bytes));
             EXPECT_EQ(std::count(out.begin(), out.end(), 0), static_cast<std::ptrdiff_t>(out.size() - bytes));

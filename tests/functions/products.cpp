@@ -36,6 +36,28 @@ TEST(Functions, products) {
   });
 }
 
+// A matrix that a whole batch shares is read where it lies; the bits are those of a copy for each.
+TEST(Functions, ProductsOfSharedMatrices) {
+  const Array numbers = random::uniform(-1, 1, {6 * 24 * 40}, float32, random::key(3));
+  for (Dtype t : {float16, bfloat16, float32, float64}) {
+    const Array many = astype(reshape(numbers, {2, 3, 24, 40}), t), one = reshape(slice(many, {0, 0}, {1, 1}), {24, 40});
+    const Array copies = broadcast_to(one, {2, 3, 24, 40}) * 1, swapped = swapaxes(many, 2, 3);
+    const Shape product{2, 3, 24, 24};
+    const Array all = broadcast_to(one, {2, 3, 24, 40});
+    const std::pair<Array, Array> cases[] = {
+        {matmul(one, swapped), matmul(copies, swapped)},
+        {matmul(many, swapaxes(all, 2, 3)), matmul(many, swapaxes(copies, 2, 3))},
+        {matmul(all, swapaxes(all, 2, 3)), matmul(copies, swapaxes(copies, 2, 3))},
+        {matmul(swapped, all), matmul(swapped, copies)},
+        {matmul(slice(all, {0, 0, 0, 0}, {2, 3, 3, 40}), swapped), matmul(slice(copies, {0, 0, 0, 0}, {2, 3, 3, 40}), swapped)},
+    };
+    for (const auto& [shared, copied] : cases) {
+      EXPECT_EQ(shared.shape(), copied.shape());
+      EXPECT_TRUE(array_equal(shared, copied).item<bool>()) << t << " " << shared.shape();
+    }
+  }
+}
+
 // Products of few rows or columns: against sums in double; and the same bits however the matrices lie, on any threads.
 TEST(Functions, ProductsOfFewRows) {
   const int before = omp_get_max_threads();

@@ -83,8 +83,13 @@ bool try_rows(Product whole, Product part) {
   };
   shorten(part.m, whole.m);
   shorten(part.n, whole.n);
-  if (!gaps_x) whole.x = ops::dense(whole.m, whole.k, whole.x.transposed);
-  if (!gaps_y) whole.y = ops::dense(whole.k, whole.n, whole.y.transposed);
+  const auto close_up = [](Matrix& m, std::int64_t rows, std::int64_t columns) {
+    const bool shared = m.batch == 0;
+    m = ops::dense(rows, columns, m.transposed);
+    if (shared) m.batch = 0;
+  };
+  if (!gaps_x) close_up(whole.x, whole.m, whole.k);
+  if (!gaps_y) close_up(whole.y, whole.k, whole.n);
   part.x = ops::dense(part.m, part.k, part.x.transposed), part.y = ops::dense(part.k, part.n, part.y.transposed);
   Operand x(whole.dtype, whole.batch, whole.m, whole.k, whole.x), y(whole.dtype, whole.batch, whole.k, whole.n, whole.y);
   x.fill(whole.dtype), y.fill(whole.dtype);

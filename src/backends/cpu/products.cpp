@@ -57,14 +57,22 @@ class Blas final : public Product {
 
 class OneDnn final : public Product {
  public:
-  explicit OneDnn(const CallDesc& d) {
+  explicit OneDnn(CallDesc d) {
     using dnnl::memory;
+    if (d.x.batch == 0 && d.y.batch == 0) {  // one product, again and again
+      times_ = d.batch;
+      apart_ = d.m * d.n * size_of(d.dtype);
+      d.batch = 1;
+    }
     const memory::data_type type = onednn_type(d.dtype);
-    auto strides = [](const CallDesc::Matrix& m) {
-      return m.transposed ? memory::dims{m.batch, 1, m.leading} : memory::dims{m.batch, m.leading, 1};
+    auto matrices = [&](std::int64_t rows, std::int64_t columns, const CallDesc::Matrix& m) {
+      const bool shared = m.batch == 0;  // by all of the batch
+      const std::int64_t apart = shared ? rows * columns : m.batch;
+      const memory::dims strides = m.transposed ? memory::dims{apart, 1, m.leading} : memory::dims{apart, m.leading, 1};
+      return memory::desc({shared ? 1 : d.batch, rows, columns}, type, strides);
     };
-    x_ = memory::desc({d.batch, d.m, d.k}, type, strides(d.x));
-    y_ = memory::desc({d.batch, d.k, d.n}, type, strides(d.y));
+    x_ = matrices(d.m, d.k, d.x);
+    y_ = matrices(d.k, d.n, d.y);
     out_ = memory::desc({d.batch, d.m, d.n}, type, memory::dims{d.m * d.n, d.n, 1});
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -77,7 +85,10 @@ class OneDnn final : public Product {
       dnnl::stream stream(cpu_engine());
       dnnl::memory a(x_, cpu_engine(), const_cast<void*>(x)), b(y_, cpu_engine(), const_cast<void*>(y)), c(out_, cpu_engine(), out);
       dnnl::memory scratch(scratchpad_, cpu_engine());
-      primitive_.execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}, {DNNL_ARG_SCRATCHPAD, scratch}});
+      for (std::int64_t i = 0; i < times_; ++i) {
+        c.set_data_handle(static_cast<char*>(out) + i * apart_);
+        primitive_.execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}, {DNNL_ARG_SCRATCHPAD, scratch}});
+      }
       stream.wait();
     });
   }
@@ -85,6 +96,7 @@ class OneDnn final : public Product {
  private:
   dnnl::memory::desc x_, y_, out_, scratchpad_;
   dnnl::matmul primitive_;
+  std::int64_t times_ = 1, apart_ = 0;  // bytes between results
 };
 
 }  // namespace

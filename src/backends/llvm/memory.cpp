@@ -33,7 +33,8 @@ bool Emitter::contiguous(const Val& index) const {
 
 std::optional<Val> Emitter::index_operation(ops::Op op, const Val& index, const Val& argument) {
   const Bundle i = bundles_[index.id], a = bundles_[argument.id];
-  const bool compares = op == ops::Op::Less || op == ops::Op::GreaterEqual, divides = op == ops::Op::FloorDivide || op == ops::Op::Remainder;
+  const bool compares = op == ops::Op::Less || op == ops::Op::GreaterEqual,
+             divides = op == ops::Op::FloorDivide || op == ops::Op::Remainder;
   if (rolled_ || (!compares && !divides) || !contiguous(index) || !a.uniform) return {};
   auto number = [&](std::int64_t n) { return b.getInt64(static_cast<std::uint64_t>(n)); };
   auto least = [&](Value* x, std::int64_t y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, number(y)); };

@@ -87,7 +87,7 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     if (!add_leaf(n.in[1], strides)) indices_[id] = {add_buffer(n.in[1], false), nest.add(strides)};
   }
   for (Id id : group.outputs)
-    if (graph::is_pointwise(g[id])) {
+    if (graph::is_pointwise(g[id]) || ops::info(g[id].op).kind == OpKind::Cumulative) {
       std::size_t access = nest.add(nest.spread(g[id].type.shape, layout_of(id).strides));
       stores_.push_back({id, {add_buffer(id, true), access}});
     }

@@ -104,7 +104,7 @@ class Body {
   std::unordered_map<graph::Id, Leaf> gathers_;       // by member: the array that it reads at a computed place
   std::unordered_map<graph::Id, Leaf> indices_;       // by member: its indices, where their array is a leaf that is walked another way
   std::unordered_map<graph::Id, std::size_t> walks_;  // by member: the access of arange, random_bits
-  struct Position {  // along an axis of arrays of this shape
+  struct Position {                                   // along an axis of arrays of this shape
     const Shape* shape;
     std::size_t axis, access;
   };

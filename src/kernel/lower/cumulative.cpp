@@ -2,7 +2,9 @@
 // tasks over the other axes. Layer: kernel.
 #include "ops/cumulative.h"
 
-#include "kernel/lower/nest.h"
+#include <algorithm>
+
+#include "kernel/lower/parts.h"
 #include "ops/expand.h"
 
 namespace sinter::kernel {
@@ -13,7 +15,7 @@ using graph::Node;
 using ops::Op;
 
 constexpr Dtype i64 = Dtype::int64;
-constexpr std::int64_t kColumns = 128;  // of a task: few, for there may be no other axis to share the work along
+constexpr std::int64_t kLaneColumns = 128;  // of a task: few, for there may be no other axis to share the work along
 constexpr std::int64_t kFewLanes = 8;
 constexpr int kCheap = 12;  // instructions of a step: up to here single numbers, one after the other in memory, beat lanes far apart
 constexpr int kUnroll = 2;
@@ -32,30 +34,15 @@ const Axis* lanes_of(const std::vector<const Axis*>& kept, std::size_t along, bo
 
 }  // namespace
 
-Lowered lower_cumulative(const graph::Graph& g, Id id, LayoutOf layout_of) {
+Lowered lower_cumulative(const graph::Graph& g, const graph::Group& group, Id id, LayoutOf layout_of) {
   const Node& n = g[id];
   const auto axis = static_cast<std::size_t>(n.attrs[0]);
   const bool reverse = n.attrs[1] != 0, recurs = n.op == Op::LinearRecurrence, inclusive = recurs || n.attrs[2] != 0;
-  const Dtype t = n.type.dtype;
-  const ops::Cumulation f = ops::cumulation_of(n.op, t);
+  const ops::Cumulation f = ops::cumulation_of(n.op, n.type.dtype);
   Builder b;
-  b.kernel.name = ops::info(n.op).name;
+  b.kernel.name = name_of(g, group);
   Nest nest(n.type.shape, {n.attrs[0]});
-
-  Lowered out;
-  struct Memory {
-    int buffer;
-    std::size_t walk;
-  };
-  const auto memory = [&](Id of, bool written) -> Memory {
-    out.buffers.push_back({of, g[of].type.shape.product(), false});
-    return {static_cast<int>(b.buffer(t, written)), nest.add(layout_of(of).strides)};
-  };
-  std::vector<Memory> operands;
-  for (Id in : n.in) operands.push_back(memory(in, false));
-  const Memory result = memory(id, true);
-  for (std::size_t i = 0; i < operands.size(); ++i) out.buffers[i].same_index = nest.same_walk(operands[i].walk, result.walk);
-  out.buffers[static_cast<std::size_t>(result.buffer)].same_index = true;
+  Body body(g, group, layout_of, b, nest);
   nest.form_axes();
 
   const Axis* folded = nullptr;
@@ -71,14 +58,15 @@ Lowered lower_cumulative(const graph::Graph& g, Id id, LayoutOf layout_of) {
   std::erase(outer, lanes);
   std::int64_t rows = 1;
   for (const Axis* a : outer) rows *= a->extent;
-  const std::int64_t extent = lanes ? lanes->extent : Dim(1), blocks = (extent + kColumns - 1) / kColumns, count = n.type.shape[axis];
+  const std::int64_t extent = lanes ? lanes->extent : Dim(1), blocks = (extent + kLaneColumns - 1) / kLaneColumns,
+                     count = n.type.shape[axis];
 
   const auto op = [&](Op o, Ref x, Ref y) { return b.compute(o, i64, x, y); };
   const Ref zero = b.index(0), tasks = nest.arg(b, rows * blocks), count_arg = nest.arg(b, count);
   const Ref last = reverse ? nest.arg(b, count - 1) : kNone, identity = b.constant(f.accumulator, f.identity);
   const Ref task = b.loop(LoopKind::Parallel, zero, tasks);
   if (lanes) {
-    const Ref parts = nest.arg(b, blocks), size = nest.arg(b, kColumns), end = nest.arg(b, extent);
+    const Ref parts = nest.arg(b, blocks), size = nest.arg(b, kLaneColumns), end = nest.arg(b, extent);
     nest.open_rows(b, outer, op(Op::FloorDivide, task, parts));
     const Ref begin = op(Op::Multiply, op(Op::Remainder, task, parts), size);
     nest.open(b, *lanes, b.loop(LoopKind::Vector, begin, op(Op::Minimum, op(Op::Add, begin, size), end), kUnroll), true);
@@ -88,22 +76,22 @@ Lowered lower_cumulative(const graph::Graph& g, Id id, LayoutOf layout_of) {
   const Ref k = b.loop(LoopKind::Serial, zero, count_arg);
   const Ref total = b.carry(f.accumulator, identity);
   if (folded) nest.open(b, *folded, reverse ? op(Op::Subtract, last, k) : k, false);
-  const auto load = [&](const Memory& m) { return b.cast(b.load(m.buffer, nest.index(b, m.walk)), f.accumulator); };
+  const auto operand = [&](std::size_t i) { return b.cast(body.value(n.in[i]), f.accumulator); };
   const auto combine = [&](Op o, Ref x, Ref y) { return b.compute(o, f.accumulator, x, y); };
-  const Ref x = load(operands.back());
-  Ref next = combine(f.step, recurs ? combine(Op::Multiply, load(operands[0]), total) : total, x);
+  const auto self = std::find(group.members.begin(), group.members.end(), id);
+  body.emit({group.members.begin(), self});
+  const Ref x = operand(n.in.size() - 1);
+  Ref next = combine(f.step, recurs ? combine(Op::Multiply, operand(0), total) : total, x);
   if (recurs) next = b.compute(Op::Where, f.accumulator, op(Op::Equal, k, zero), x, next);
-  b.store(result.buffer, nest.index(b, result.walk), b.cast(inclusive ? next : total, t));
+  body.define(id, b.cast(inclusive ? next : total, n.type.dtype));
+  body.emit({self + 1, group.members.end()});
+  for (Id stored : group.outputs) body.store(stored, body.place_of(stored));
   b.next(total, next);
   b.end();
   if (lanes) b.end();
   b.end();
 
-  out.kernel = std::move(b.kernel);
-  out.integers = std::move(nest.integers);
-  out.tasks = rows * blocks;
-  out.work = (cost + 5.0) * static_cast<double>(n.type.shape.product());
-  return out;
+  return finish(b, nest, body, rows * blocks, (cost + body.cost + 5) * static_cast<double>(n.type.shape.product()));
 }
 
 }  // namespace sinter::kernel

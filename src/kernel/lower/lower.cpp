@@ -408,6 +408,12 @@ class Reduction {
 }  // namespace
 
 std::vector<Lowered> lower(const Graph& g, const Group& group, LayoutOf layout_of) {
+  for (Id id : group.members)
+    if (ops::info(g[id].op).kind == ops::OpKind::Cumulative) {
+      std::vector<Lowered> one;
+      one.push_back(lower_cumulative(g, group, id, layout_of));
+      return one;
+    }
   // Members of other shapes than the space, or that read a reduction of it, are computed row by row.
   bool reduces = false, rows = false;
   for (Id id : group.members) {

@@ -33,9 +33,6 @@ using LayoutOf = FunctionRef<const graph::Layout&(graph::Id)>;
 
 std::vector<Lowered> lower(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of);
 
-/// A Cumulative operation.
-Lowered lower_cumulative(const graph::Graph& g, graph::Id id, LayoutOf layout_of);
-
 /// A Scatter operation whose result's memory holds operand 0 already: adds or stores the updates, along the axis one after the other.
 Lowered lower_scatter(const graph::Graph& g, graph::Id id, LayoutOf layout_of);
 

@@ -58,4 +58,7 @@ Dtype accumulator(const graph::Node& n);
 /// Kernels over the rows of a group's space that hold row values between passes (rows.cpp).
 Lowered lower_rows(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of);
 
+/// The kernel of a group with the Cumulative operation `scan` (cumulative.cpp).
+Lowered lower_cumulative(const graph::Graph& g, const graph::Group& group, graph::Id scan, LayoutOf layout_of);
+
 }  // namespace sinter::kernel

@@ -25,7 +25,8 @@ void Pad::vjp(const Call& c, const Sym& g, Cotangents& to) {
   if (to.wanted(1)) to.add(1, sum_to(where(rim(g, inner, low, part(c.node, 1)), g, 0), c.in(1).shape()));
 }
 Sym Pad::jvp(const Call& c, std::span<const Sym> t) {
-  return c.again({t[0] ? t[0] : literal(c.out(), c.dtype(), 0, c.in(0).shape()), t[1] ? t[1] : literal(c.out(), c.dtype(), 0, c.in(1).shape())});
+  return c.again(
+      {t[0] ? t[0] : literal(c.out(), c.dtype(), 0, c.in(0).shape()), t[1] ? t[1] : literal(c.out(), c.dtype(), 0, c.in(1).shape())});
 }
 Sym Pad::batch(const BatchCall& c) {
   Axes low = part(c.node, 0), high = part(c.node, 1);
