@@ -127,7 +127,7 @@ class Drawer {
       p_.ways = {"interpreted"};
       if (once_in(2)) p_.ways.emplace_back("shapeless_interpreted");
     }
-    p_.wrap = once_in(2) ? 0 : pick(5);
+    p_.wrap = once_in(2) ? 0 : pick(6);
   }
 
   // Steps for f, in an environment where its parameters have values.
