@@ -218,7 +218,8 @@ auto value_and_grad(F&& f) {
   return detail::make_gradient<true, F, N...>(std::forward<F>(f));
 }
 
-/// What vjp gives: call it with a cotangent, of the type of f's result, for the gradients of all arguments (one tree, or a tuple).
+/// What vjp gives: call it with a cotangent, of the type of f's result, for the gradients of all arguments (one tree, or a tuple). Of a
+/// result that is neither floating nor complex it counts for nothing.
 template <class R, class... A>
 class Pullback {
  public:

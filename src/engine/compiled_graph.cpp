@@ -61,8 +61,11 @@ class Capture {
       ids_[&v] = graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
       return true;
     }
-    if (v.sized && v.state.load(std::memory_order_acquire) == State::lazy) return false;
-    const bool ours = is_ours(v);
+    const bool lazy = v.state.load(std::memory_order_acquire) == State::lazy;
+    // One of several results of what was evaluated for another of them, and has no operands any more.
+    const bool is_there = lazy && v.op == Op::Get && v.inputs[0].get()->state.load(std::memory_order_acquire) == State::ready;
+    if (v.sized && lazy && !is_there) return false;
+    const bool ours = is_ours(v) && !is_there;
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion
     // By the passes, without a kernel.
     if (ours && fold_ && folds(v.op) && one_number(v)) return false;
@@ -218,8 +221,8 @@ class Compiled final : public CompiledGraph {
       const Value& v = *inputs[i].get();
       layouts.push_back({0, plain ? graph::row_major(v.shape) : v.layout.strides});
     }
-    auto plan = with_replay(
-        prepared->graph, [&] { return std::make_shared<const Plan>(*prepared, layouts, PlanOptions{.fast_math = options_.fast_math}); });
+    auto plan = with_replay(prepared->graph,
+                            [&] { return std::make_shared<const Plan>(*prepared, layouts, PlanOptions{.fast_math = options_.fast_math}); });
     cost_ += plan->cost();
     if (plain) {
       plain_ready_.store(plan.get(), std::memory_order_release);

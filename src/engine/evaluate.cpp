@@ -12,6 +12,7 @@
 #include "engine/trace.h"
 #include "engine/value.h"
 #include "graph/bodies.h"
+#include "graph/rebind.h"
 
 namespace sinter::engine {
 namespace {
@@ -252,6 +253,7 @@ class Evaluation {
   static void pin(const Value& v) {
     for (const Dim& d : v.shape) static_cast<void>(static_cast<std::int64_t>(d));
     for (const Dim& d : v.attrs) static_cast<void>(static_cast<std::int64_t>(d));
+    for (const graph::Body& b : v.bodies) graph::pin(*b);
   }
   static void finish(Value& v, State s) {
     v.state.store(s, std::memory_order_release);

@@ -12,6 +12,7 @@
 #include "engine/capture.h"
 #include "engine/trace.h"
 #include "engine/tracing.h"
+#include "graph/bodies.h"
 #include "graph/build.h"
 #include "sinter/functions.h"
 #include "sinter/transforms.h"
@@ -269,8 +270,10 @@ Derivatives backward(const Recording& r, std::span<const Array> cotangents) {
   Graph g = r.graph;
   std::vector<Array> bindings = r.bindings;
   std::vector<Id> given_ids, wrt = variables_of(r);
-  for (std::size_t i = 0; i < cotangents.size(); ++i)
-    given_ids.push_back(cotangents[i].valid() ? given(g, bindings, cotangents[i], r.outputs[i], r, "cotangent") : graph::kKeep);
+  for (std::size_t i = 0; i < cotangents.size(); ++i) {
+    const Id id = cotangents[i].valid() ? given(g, bindings, cotangents[i], r.outputs[i], r, "cotangent") : graph::kKeep;
+    given_ids.push_back(graph::is_differentiable(g[r.outputs[i]].type.dtype) ? id : graph::kKeep);
+  }
   const Id end = g.size();
   std::vector<Id> gradients = transforms::pull_back(g, r.outputs, given_ids, wrt);
   if (engine::Trace* trace = engine::open_trace(); trace && trace->callee.program)  // a compiled function: explain() shows it

@@ -8,6 +8,7 @@
 #include "base/symbols.h"
 #include "engine/tape.h"
 #include "engine/trace.h"
+#include "graph/rebind.h"
 
 namespace sinter::detail {
 
@@ -62,7 +63,8 @@ Array make(Op op, std::vector<Array> inputs, ops::Attrs attrs, Dtype dtype, Shap
   v->trace = current_trace();
   if (const OpenTape* tape = innermost_tape()) v->scope = tape->id;
   const char* name = ops::info(op).name.data();
-  v->sized = base::changes(v->shape) || base::changes(v->attrs);
+  v->sized = base::changes(v->shape) || base::changes(v->attrs) ||
+             std::any_of(v->bodies.begin(), v->bodies.end(), [](const graph::Body& b) { return graph::changes(*b); });
   for (const Array& a : inputs) {
     check_operand(a, name);
     const Value& in = *a.get();

@@ -2,6 +2,25 @@
 
 namespace sinter::graph {
 
+// Graphs in graphs are as deep as the user's code nests.
+bool changes(const Graph& g) {
+  for (Id id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (base::changes(n.type.shape) || base::changes(n.attrs)) return true;
+    for (const Body& b : n.bodies)
+      if (changes(*b)) return true;
+  }
+  return false;
+}
+
+void pin(const Graph& g) {
+  for (Id id = 0; id < g.size(); ++id) {
+    for (const Dim& d : g[id].type.shape) static_cast<void>(static_cast<std::int64_t>(d));
+    for (const Dim& d : g[id].attrs) static_cast<void>(static_cast<std::int64_t>(d));
+    for (const Body& b : g[id].bodies) pin(*b);
+  }
+}
+
 bool fits(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers) {
   for (Id id = 0; id < g.size(); ++id) {
     std::int64_t bytes = size_of(g[id].type.dtype);

@@ -6,6 +6,10 @@
 
 namespace sinter::graph {
 
+/// Whether a size, or a number made of one, may change with the open table (base::changes), in bodies too.
+bool changes(const Graph& g);
+/// Looks at each of them as a number: what is made of the graph holds for these alone.
+void pin(const Graph& g);
 /// Whether no array would have more than 2^63 bytes.
 bool fits(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);
 /// The graph with the numbers that its sizes have now: the same nodes under the same ids.

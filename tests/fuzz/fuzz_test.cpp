@@ -1,5 +1,6 @@
 // The programs that were found, and random ones. SINTER_FUZZ_SECONDS sets the time, SINTER_FUZZ_SEED the first seed, SINTER_FUZZ_COUNT the
-// number of programs; tools/fuzz.py sets them, and SINTER_FUZZ_FOUND: where the text of a program goes with which something is wrong.
+// number of programs; tools/fuzz.py sets them, and SINTER_FUZZ_FOUND: where the text of a program goes with which something is wrong,
+// SINTER_FUZZ_PROGRESS: a file for the seed that is at work, SINTER_FUZZ_APART: every program in a process of its own.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -107,6 +108,7 @@ TEST(Programs, Random) {
   const auto count = static_cast<std::uint32_t>(number("SINTER_FUZZ_COUNT", 1e9));
   const char* folder = std::getenv("SINTER_FUZZ_FOUND");
   const char* progress = std::getenv("SINTER_FUZZ_PROGRESS");
+  const bool apart = std::getenv("SINTER_FUZZ_APART") != nullptr;
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   std::map<std::string, std::pair<int, double>> kinds;
@@ -116,7 +118,7 @@ TEST(Programs, Random) {
     if (progress) std::ofstream(progress) << seed;  // for who finds this process dead
     const std::clock_t begin = std::clock();
     const Program p = draw(seed);
-    const std::string what = wrong(p);
+    const std::string what = apart ? wrong_apart(p) : wrong(p);
     auto& [programs, time] = kinds[kind_of(seed)];
     ++programs, time += static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     if (what.empty()) continue;

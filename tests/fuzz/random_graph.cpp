@@ -89,11 +89,14 @@ class Generator {
     }
   }
 
-  Id elementwise(Id x) {
+  Op any_of(OpKind kind) {
     std::vector<Op> all;
     for (std::size_t i = 0; i < ops::all_ops().size(); ++i)
-      if (ops::all_ops()[i].kind == OpKind::Elementwise) all.push_back(static_cast<Op>(i));
-    Op op = all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+      if (ops::all_ops()[i].kind == kind) all.push_back(static_cast<Op>(i));
+    return all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+  }
+  Id elementwise(Id x) {
+    const Op op = any_of(OpKind::Elementwise);
     Shape s = type(x).shape;
     std::vector<Dtype> dtypes(static_cast<std::size_t>(ops::info(op).operands), type(x).dtype);
     if (op == Op::Where) dtypes[0] = Dtype::bool_;
@@ -197,10 +200,7 @@ class Generator {
   Id cumulative(Id x) {
     const Shape s = type(x).shape;
     const Dtype t = type(x).dtype;
-    std::vector<Op> all;
-    for (std::size_t i = 0; i < ops::all_ops().size(); ++i)
-      if (ops::all_ops()[i].kind == OpKind::Cumulative) all.push_back(static_cast<Op>(i));
-    const Op op = all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+    const Op op = any_of(OpKind::Cumulative);
     if (s.empty() || (op == Op::LogCumSumExp && !is_floating(t)) || ((op == Op::CumMax || op == Op::CumMin) && is_complex(t))) return x;
     ops::Attrs attrs{pick(static_cast<int>(s.size())), pick(2)};
     std::vector<Id> in{x};

@@ -29,8 +29,9 @@ class Drawer {
     Inputs inputs;
     Environment e = environment(0, state, inputs);
     steps(p_.function, e, 2 + pick(10), 0);
-    p_.function.results = {recent_.back()};
-    for (int i = pick(3); i > 0; --i) p_.function.results.push_back(any());
+    for (std::size_t i = 0; i < before.arrays.size(); ++i)
+      if (!once_in(3)) update(e, static_cast<std::int64_t>(i));
+    results();
     ways();
     drop_large_calls(before);
     return std::move(p_);
@@ -127,7 +128,7 @@ class Drawer {
       p_.ways = {"interpreted"};
       if (once_in(2)) p_.ways.emplace_back("shapeless_interpreted");
     }
-    p_.wrap = once_in(2) ? 0 : pick(5);
+    p_.wrap = once_in(2) ? 0 : pick(6);
   }
 
   // Steps for f, in an environment where its parameters have values.
@@ -161,6 +162,28 @@ class Drawer {
       if (once_in(3)) f.results.push_back(recent_[outside - 1 < recent_.size() ? outside - 1 : 0]);
       recent_.resize(outside);  // what is made inside is not seen outside
     }
+  }
+  // The state's array of this number becomes another, or something is added to it.
+  void update(Environment& e, std::int64_t number) {
+    Step s{next_++, once_in(2) ? "update" : "accumulate", {newest()}, {number, pick(2)}, {}};
+    const State before = *e.state;
+    try {
+      fuzz::run(s, e);
+      if (is_small(e.values.at(s.id))) return p_.function.steps.push_back(std::move(s));
+    } catch (const std::exception&) {
+    }
+    e.values.erase(s.id);
+    *e.state = before;
+  }
+  // The newest value, and some of those that nothing else uses.
+  void results() {
+    std::vector<int> used;
+    for (const Step& s : p_.function.steps) used.insert(used.end(), s.in.begin(), s.in.end());
+    p_.function.results = {recent_.back()};
+    for (const Step& s : p_.function.steps)
+      if (std::find(used.begin(), used.end(), s.id) == used.end() && s.id != recent_.back() && once_in(2))
+        p_.function.results.push_back(s.id);
+    if (once_in(4)) p_.function.results.push_back(any());
   }
   void body(Function& f, Environment& inner, int depth) {
     const std::size_t outside = recent_.size();

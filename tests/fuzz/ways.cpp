@@ -18,6 +18,7 @@ struct Callable {
   std::shared_ptr<const Program> program;
   Arrays captures;
   bool reference = false;
+  const Arrays* reached = nullptr;  // captures that are elsewhere
 
   Arrays operator()(State& state, const Inputs& inputs, Arrays given) const {
     Environment e{program.get(), &state, &inputs, reference, {}, {}};
@@ -33,7 +34,7 @@ struct Callable {
           break;
         case Role::given: value = {given.at(at)}; break;
         case Role::state: value = {state.arrays.at(at)}; break;
-        case Role::capture: value = {captures.at(at)}; break;
+        case Role::capture: value = {(reached ? *reached : captures).at(at)}; break;
       }
     }
     given.clear();
@@ -89,6 +90,11 @@ Target compile_wrapped(const Callable& f, int wrap, const CompileOptions& option
       return {[c](State&, const Inputs& in, Arrays&& given) { return (*c)(in, std::move(given)); }, [c] { return c->stats(); }};
     }
     case 4: return compiled_target(compile(f), options);
+    case 5: {  // captures by reference
+      CompileOptions constants = options;
+      constants.captures = Captures::constant;
+      return compiled_target(Callable{f.program, {}, false, &f.captures}, constants);
+    }
     default: return compiled_target(f, options);
   }
 }
@@ -110,7 +116,8 @@ struct Watched {
 
 class Runner {
  public:
-  Runner(const Program& p, std::string way) : p_(p), way_(std::move(way)), f_{std::make_shared<Program>(p), {}, way_ == "reference"} {
+  Runner(const Program& p, std::string way)
+      : p_(p), way_(std::move(way)), f_{std::make_shared<Program>(p), {}, way_ == "reference", nullptr} {
     for (const Leaf& l : p.leaves) {
       if (l.role != Role::capture && l.role != Role::state) continue;
       const auto same = arrays_.find(l.same);

@@ -173,6 +173,22 @@ TEST(Vjp, PullsBackEveryArgument) {
   }
 }
 
+TEST(Vjp, ResultsThatAreNotFloatingTakeACotangentWhichCountsForNothing) {
+  const Array outside({3, 4});
+  auto f = [&](const Array& x) { return std::vector<Array>{x * 2, x > 1, argmax(x), Array(true), outside}; };
+  auto [out, pullback] = vjp(f, Array({1.f, 2.f}));
+  expect_near(pullback({Array({1.f, 10.f}), out[1], out[2], out[3], out[4]}), {2, 20});
+  auto compiled = compile(
+      [&](const Array& x) {
+        auto [y, back] = vjp(f, x);
+        return back(y);
+      },
+      {.captures = Captures::constant});
+  expect_near(compiled(Array({1.f, 2.f})), {4, 8});
+  auto wrong = [&] { pullback({Array({1.f, 10.f}), Array({1, 0}), out[2], out[3], out[4]}); };
+  EXPECT_THROW(wrong(), ShapeError);
+}
+
 TEST(Jvp, PushesForward) {
   auto f = [](const Array& x, const Array& y) { return std::vector<Array>{x * y, sin(x)}; };
   auto [out, along] = jvp(f, std::tuple(Array(2.0), Array(3.0)), std::tuple(Array(1.0), Array(10.0)));
