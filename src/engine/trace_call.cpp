@@ -282,7 +282,9 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
   }
   std::shared_ptr<Entry> made = instantiate(entry, f, hash, program.totals);
   laps.lap("passes");
-  program.note_time(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  program.note_time(ms);
+  if (base::logs(1)) base::log(1, str("trace of ", name, ": done, ", ms, " ms"));
   if (t.keep && !like) {
     if (entry->symbols) program.note_guards(*entry);
     program.insert(made);
