@@ -244,10 +244,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
       state.end = entry->states.size();
     }
     entry->generator = gather.source(generator_state(), "random");
-    for (auto& [pieces, values] : t.prints) {
-      auto& print = entry->prints.emplace_back(std::move(pieces), std::vector<Source>());
-      for (const Array& a : values) print.second.push_back(gather.source(a, "debug_print"));
-    }
+    if (t.printed.valid()) entry->printed = static_cast<std::ptrdiff_t>(gather.source(t.printed, "debug_print").at);
   }
   laps.lap("traced");
   entry->draws = !(entry->generator.from == Source::From::input && entry->generator.at == f.inputs.size());
