@@ -7,15 +7,17 @@
 
 namespace sinter::base {
 
+bool logs(int level) { return knobs().log >= level; }
+
 void log(int level, std::string_view text) {
-  if (knobs().log < level) return;
+  if (!logs(level)) return;
   std::string line = "sinter: ";
   line.append(text) += '\n';
   std::fputs(line.c_str(), stderr);  // at once: lines of several threads do not mix
 }
 
 Laps::Laps(int level, std::string_view what) : level_(level) {
-  if (knobs().log < level) return;
+  if (!logs(level)) return;
   line_ = what;
   last_ = std::chrono::steady_clock::now();
 }

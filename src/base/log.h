@@ -6,6 +6,8 @@
 
 namespace sinter::base {
 
+/// Whether SINTER_LOG is at least `level`: for texts that take time to make.
+bool logs(int level);
 /// Writes `sinter: TEXT` as one line to stderr where SINTER_LOG is at least `level`.
 void log(int level, std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/blocks.h"
+#include "engine/debug_print.h"
 #include "engine/generator.h"
 #include "engine/tape.h"
 #include "engine/trace.h"
@@ -63,7 +64,11 @@ std::vector<Type> output_types(const Recording& r) { return graph::output_types(
 
 void append(Leaves& to, std::span<const Array> more) { to.insert(to.end(), more.begin(), more.end()); }
 
+bool any_prints(std::span<const graph::Body> bodies) {
+  return std::any_of(bodies.begin(), bodies.end(), [](const graph::Body& b) { return graph::prints(*b); });
+}
 Array make_node(Op op, Leaves operands, ops::Attrs attrs, std::vector<graph::Body> bodies) {
+  if (ops::info(op).kind == ops::OpKind::Region && any_prints(bodies)) operands[0] = engine::after_prints(operands[0]);
   return engine::make(op, std::move(operands), std::move(attrs), Dtype::bool_, Shape{0}, std::move(bodies));
 }
 Array get(const Array& node, std::size_t i, const Type& t) {
@@ -72,6 +77,12 @@ Array get(const Array& node, std::size_t i, const Type& t) {
 Leaves results_of(const Array& node, std::span<const Type> types) {
   Leaves results;
   for (std::size_t i = 0; i < types.size(); ++i) results.push_back(get(node, i, types[i]));
+  return results;
+}
+
+// To be called with the results of a branch or a loop, when all are made.
+Leaves noted(Leaves results, std::span<const graph::Body> bodies) {
+  if (any_prints(bodies)) engine::note_printed(results[0]);
   return results;
 }
 
@@ -92,12 +103,19 @@ TracedBody trace_body(const char* what, std::span<const Array> arguments, LeafFu
   const Array generator = engine::generator_state();
   Tape tape(what);
   const std::vector<Array> in = tape.placeholders(arguments);
-  const Leaves out = f(in);
+  Leaves out = f(in);
   if (loop && engine::generator_state().get() != generator.get()) {
     engine::generator_state() = generator;
     throw TraceError(str(what,
                          ": a random number drawn in a loop would be the same in every step; got a draw from the thread's generator; "
                          "keep a key in the state, and split it in each step"));
+  }
+  if (Array& printed = engine::innermost_tape()->printed; printed.valid()) {
+    if (out.empty())
+      throw TraceError(
+          str("debug_print: the body of ", what, " gives no array, and so is not run; got a line to show; give back an array"));
+    out[0] = engine::after_prints(out[0]);
+    printed = Array();
   }
   return tape.record(out, !loop);
 }
@@ -121,7 +139,8 @@ Leaves call_cond(const Array& condition, std::span<const Array> arguments, const
   Leaves operands{c.dtype == Dtype::bool_ ? condition : not_equal(condition, 0)};
   append(operands, arguments);
   append(operands, constants.all);
-  return results_of(make_node(Op::Cond, std::move(operands), {}, {constants.body(*yes, false), constants.body(*no, false)}), types);
+  const std::vector<graph::Body> bodies{constants.body(*yes, false), constants.body(*no, false)};
+  return noted(results_of(make_node(Op::Cond, std::move(operands), {}, bodies), types), bodies);
 }
 
 Leaves call_while(const TracedBody& condition, const TracedBody& body, std::span<const Array> init, std::int64_t max_steps) {
@@ -132,11 +151,12 @@ Leaves call_while(const TracedBody& condition, const TracedBody& body, std::span
   Constants constants;
   constants.add(*condition);
   constants.add(*body);
-  const graph::Body goes_on = constants.body(*condition, true), step = constants.body(*body, true);
+  const std::vector<graph::Body> bodies{constants.body(*condition, true), constants.body(*body, true)};
+  const graph::Body &goes_on = bodies[0], &step = bodies[1];
   Leaves operands = constants.all;
   append(operands, init);
   const auto count = static_cast<std::int64_t>(constants.all.size());
-  if (max_steps < 0) return results_of(make_node(Op::While, std::move(operands), {count}, {goes_on, step}), types);
+  if (max_steps < 0) return noted(results_of(make_node(Op::While, std::move(operands), {count}, bodies), types), bodies);
 
   // A scan of so many steps; those after the end change nothing.
   graph::Graph g, same;
@@ -153,8 +173,8 @@ Leaves call_while(const TracedBody& condition, const TracedBody& body, std::span
   std::vector<Id> outputs;
   for (std::size_t i = 0; i < types.size(); ++i) outputs.push_back(graph::result(g, chosen, i));
   g.set_outputs(std::move(outputs));
-  return results_of(
-      make_node(Op::Scan, std::move(operands), {count, static_cast<std::int64_t>(types.size()), max_steps, 0}, {std::move(g)}), types);
+  const ops::Attrs attrs{count, static_cast<std::int64_t>(types.size()), max_steps, 0};
+  return noted(results_of(make_node(Op::Scan, std::move(operands), attrs, {std::move(g)}), types), bodies);
 }
 
 namespace {
@@ -264,7 +284,7 @@ Leaves call_scan(const ScanShape& shape, LeafFunction f, std::span<const Array> 
   call.run(sequences, length, shape.checkpoint_every);
   Leaves all = std::move(call.carries);
   for (const Leaves& pieces : call.outputs) all.push_back(pieces.size() == 1 ? pieces[0] : concatenate(pieces, 0));
-  return all;
+  return noted(std::move(all), {&call.body, 1});
 }
 
 }  // namespace sinter::detail
@@ -307,7 +327,8 @@ Leaves call_checkpoint(std::span<const Array> arguments, LeafFunction f) {
   constants.add(*traced);
   Leaves operands(arguments.begin(), arguments.end());
   append(operands, constants.all);
-  return results_of(make_node(Op::Checkpoint, std::move(operands), {}, {constants.body(*traced, false)}), output_types(*traced));
+  const std::vector<graph::Body> bodies{constants.body(*traced, false)};
+  return noted(results_of(make_node(Op::Checkpoint, std::move(operands), {}, bodies), output_types(*traced)), bodies);
 }
 
 namespace {

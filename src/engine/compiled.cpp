@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iostream>
 #include <set>
 #include <sstream>
 
 #include "base/check.h"
 #include "base/globals.h"
 #include "base/knobs.h"
+#include "engine/debug_print.h"
 #include "engine/generator.h"
 #include "engine/recent.h"
 #include "engine/tape.h"
@@ -230,21 +230,9 @@ void run(const detail::Call& call, Frame& f, const Entry& entry) {
   if (e.draws) f.inputs.push_back(generator_state());
   std::vector<Array> outputs;
   // A transform sees the operations that were traced; nothing is traced again.
-  // Printing may fail: then nothing is overwritten before it.
-  const std::vector<int> none(e.prints.empty() ? 0 : e.owned.size(), 0);
-  if (entry.graph)
-    outputs = innermost_tape() ? entry.graph->replay(f.inputs) : entry.graph->run(f.inputs, e.prints.empty() ? e.owned : none);
+  if (entry.graph) outputs = innermost_tape() ? entry.graph->replay(f.inputs) : entry.graph->run(f.inputs, e.owned);
   check(outputs.size() == e.computed, "a graph returned another number of outputs");
-
-  std::string lines;
-  for (const auto& [pieces, sources] : e.prints) {
-    std::vector<Array> values;
-    for (const Source& s : sources)
-      values.push_back(s.from == Source::From::input      ? f.inputs[s.at]
-                       : s.from == Source::From::constant ? e.constants[s.at]
-                                                          : outputs[s.at]);
-    lines += printed(pieces, values);
-  }
+  if (e.printed >= 0 && innermost_tape()) note_printed(outputs[static_cast<std::size_t>(e.printed)]);
 
   // Commit: nothing below can fail.
   auto put = [&](Array& to, const Source& s) {
@@ -271,7 +259,6 @@ void run(const detail::Call& call, Frame& f, const Entry& entry) {
   }
   rebuilt.commit();
   if (e.draws) put(generator_state(), e.generator);
-  if (!lines.empty()) std::cout << lines;
 }
 
 // ---- purity -----------------------------------------------------------------------------------------------------------------------

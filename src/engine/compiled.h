@@ -13,7 +13,6 @@
 #include "base/fork_mutex.h"
 #include "base/symbols.h"
 #include "engine/compiled_graph.h"
-#include "engine/debug_print.h"
 #include "sinter/compile.h"
 
 namespace sinter::engine {
@@ -102,7 +101,7 @@ struct Traced {
   std::vector<State> state_slots;
   bool draws = false;  // the generator is the last input
   Source generator;
-  std::vector<std::pair<Pieces, std::vector<Source>>> prints;
+  std::ptrdiff_t printed = -1;  // the output that what it shows ends in (debug_print.h)
   std::vector<Array> constants;
   std::vector<std::pair<std::size_t, Array>> same;  // this input must be this array
   std::vector<int> owned;                           // see CompiledGraph::run

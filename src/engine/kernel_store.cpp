@@ -98,8 +98,14 @@ runtime::Image generate(const kernel::Kernel& k, bool fast_math) {
   try {
     const auto& codegen = backends::codegen();
     laps.lap("code generator");
-    runtime::Image image = codegen.compile(k, backends::host_target(), options_for(k, fast_math));
+    backends::CodegenOptions options = options_for(k, fast_math);
+    std::string ir;
+    if (base::logs(5)) options.llvm_ir = &ir;
+    runtime::Image image = codegen.compile(k, backends::host_target(), options);
     laps.lap("code");
+    if (base::logs(2)) base::log(2, str("kernel ", k.name, ": generated, ", image.bytes.size(), " bytes"));
+    if (base::logs(4)) base::log(4, kernel::print(k));
+    base::log(5, ir);
     return image;
   } catch (const InternalError& e) {  // a kernel is named after its operations
     throw InternalError(str(e.what(), ", in kernel ", k.name));
@@ -124,6 +130,7 @@ KernelCost make(std::span<const kernel::Kernel> kernels, bool fast_math, std::sp
   for (std::size_t i : numbers) {
     std::optional<std::vector<std::uint8_t>> bytes = readable ? disk.get(key(i)) : std::nullopt;
     std::optional<runtime::Image> image = bytes ? file_image(*bytes) : std::nullopt;
+    if (image && base::logs(2)) base::log(2, str("kernel ", kernels[i].name, ": from disk, ", image->bytes.size(), " bytes"));
     if (image)
       result[i] = std::make_shared<const Executable>(kernels[i], std::move(image)), ++cost.from_disk;
     else if (!interpret.empty() && interpret[i])

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/products.h"
+#include "base/log.h"
 #include "passes/decompose.h"
 #include "passes/fuse.h"
 #include "passes/pass.h"
@@ -54,6 +55,7 @@ Prepared fused(Prepared p, const GraphOptions& options) {
   passes::FuseOptions fuse;
   fuse.fuse = options.fuse;
   p.partition = passes::fuse(p.graph, fuse);
+  if (base::logs(3)) base::log(3, str("fusion of ", p.graph.name, ":\n", explain_groups(p)));
   GraphOptions within = options;
   within.plain = true;  // what bodies read is
   for (Id id = 0; id < p.graph.size(); ++id)

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/fork_mutex.h"
 #include "base/globals.h"
+#include "base/log.h"
 #include "engine/compiled.h"
 #include "engine/kernel_store.h"
 #include "engine/recent.h"
@@ -203,6 +204,7 @@ void Program::note_trace(const std::string& name, const std::vector<engine::Diff
     else
       miss += "; " + line;
   }
+  if (base::logs(1)) base::log(1, str("trace of ", name, ": ", miss));
   std::string warning;
   {
     std::lock_guard guard(lock_);

@@ -1,6 +1,7 @@
 // Running branches and loops: each step is a run of the body's plan. Layer: engine.
 #include <cstring>
 
+#include "engine/debug_print.h"
 #include "engine/memory.h"
 #include "graph/bodies.h"
 
@@ -22,6 +23,7 @@ class Runner {
     switch (r_.node.op) {
       case Op::Cond: return branch();
       case Op::While: return loop();
+      case Op::Print: return show();
       default: return scan();
     }
   }
@@ -42,6 +44,27 @@ class Runner {
     for (std::size_t i = 0; i < r_.operands.size(); ++i) arguments_.push_back(operand(i));
     while (*data_of(r_.bodies[0]->run(arguments_, {}, {}, interpreted_)[0]) != 0) step(*r_.bodies[1], constants);
     for (const Region::Result& result : r_.results) take_carry(result, constants);
+  }
+
+  void show() {
+    const std::int64_t depth = r_.node.attrs[0];
+    if (depth >= 0) {
+      std::int64_t lines = 1;
+      std::vector<graph::Type> types(r_.types.begin() + 1, r_.types.end());  // of an element
+      for (std::int64_t axis = 0; axis < depth; ++axis) {
+        lines *= types[0].shape[0];
+        for (graph::Type& t : types) t = graph::element_of(t);
+      }
+      const std::string text = graph::print_text(r_.node);
+      for (std::int64_t line = 0; line < lines; ++line) {
+        std::vector<Array> values;
+        for (std::size_t i = 0; i < types.size(); ++i)
+          values.push_back(memory_.array(r_.operands[i + 1], types[i], line * types[i].shape.product()));
+        write_line(text, values);
+      }
+    }
+    arguments_.push_back(operand(0));
+    for (const Region::Result& result : r_.results) take_carry(result, 0);
   }
 
   void scan() {

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/symbols.h"
 #include "engine/capture.h"
+#include "engine/debug_print.h"
 #include "engine/trace.h"
 #include "engine/tracing.h"
 #include "graph/bodies.h"
@@ -26,7 +27,10 @@ thread_local constinit OpenTape* innermost = nullptr;
 
 }  // namespace
 
-OpenTape::OpenTape(const char* w) : id(next_tape.fetch_add(1, std::memory_order_relaxed)), what(w), outer_(innermost) { innermost = this; }
+OpenTape::OpenTape(const char* w)
+    : id(next_tape.fetch_add(1, std::memory_order_relaxed)), what(w), within(open_trace()), outer_(innermost) {
+  innermost = this;
+}
 OpenTape::~OpenTape() {
   innermost = outer_;
   for (const Array& a : evaluated_) a.get()->inputs.clear();
@@ -36,7 +40,7 @@ OpenTape* OpenTape::find(std::uint64_t id) {
     if (t->id == id) return t;
   return nullptr;
 }
-const OpenTape* innermost_tape() { return innermost; }
+OpenTape* innermost_tape() { return innermost; }
 
 }  // namespace sinter::engine
 
@@ -69,6 +73,7 @@ struct Tape::State {
   Array stand_in(const Array& a, std::uint64_t trace_id) {
     Array made = engine::placeholder(a, variables.size(), trace_id);
     made.get()->tape = open.id;
+    if (!open.first.valid()) open.first = made;
     originals.push_back(a);
     variables.push_back(made);
     return made;
@@ -143,6 +148,7 @@ std::vector<Array> Tape::variables(std::span<const Array> arrays) {
       variable = engine::make_ready(v.buffer, v.layout, v.dtype, v.shape);
     }
     variable.get()->tape = s.open.id;
+    if (!s.open.first.valid()) s.open.first = variable;
     s.originals.push_back(a);
     s.variables.push_back(variable);
     made.push_back(variable);
@@ -194,7 +200,18 @@ std::vector<Array> Tape::placeholders(std::span<const Array> arrays) {
 
 std::shared_ptr<const Recording> Tape::record(std::span<const Array> outputs, bool whole) {
   State& s = *state_;
-  return std::make_shared<const Recording>(Capture(s.open.id, s.variables, s.originals, s.what, whole).run(outputs));
+  Recording r = Capture(s.open.id, s.variables, s.originals, s.what, whole).run(outputs);
+  const Array printed = std::exchange(s.open.printed, {});
+  s.open.closed = true;
+  if (printed.valid()) {  // for what is around it
+    const Recording shown = Capture(s.open.id, s.variables, s.originals, s.what).run({&printed, 1});
+    engine::note_printed(engine::replay(shown.graph, shown.bindings)[0]);
+  }
+  if (s.open.has_data && engine::shows_at_once()) {  // what its branches and loops show has been shown
+    r.graph = graph::without_prints(r.graph);
+    r.outputs = r.graph.outputs();
+  }
+  return std::make_shared<const Recording>(std::move(r));
 }
 
 namespace {
@@ -295,7 +312,10 @@ Derivatives forward(const Recording& r, std::span<const Array> tangents) {
 
 std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const BatchAxis> axes) {
   State& s = *state_;
-  Recording c = Capture(s.open.id, s.variables, s.originals, s.what).run(outputs);
+  std::vector<Array> all(outputs.begin(), outputs.end());
+  const bool prints = s.open.printed.valid();
+  if (prints) all.push_back(std::exchange(s.open.printed, {}));
+  Recording c = Capture(s.open.id, s.variables, s.originals, s.what).run(all);
   std::vector<std::int64_t> in_axes, out_axes, slots;
   for (std::size_t i = 0; i < c.bindings.size(); ++i) {
     in_axes.push_back(i < s.axes.size() ? *s.axes[i] : transforms::kNotBatched);
@@ -317,10 +337,17 @@ std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const B
                            " of each element; choose another out_axes"));
     out_axes.push_back(axis);
   }
+  if (prints) out_axes.push_back(depends.back() ? 0 : transforms::kNotBatched);
   Graph g = transforms::vmap(c.graph, s.open.batch, in_axes, out_axes);
   s.scope.reset();  // what follows is ordinary work again
   s.trace.reset();
-  return engine::replay(g, c.bindings);
+  s.open.closed = true;
+  std::vector<Array> results = engine::replay(g, c.bindings);
+  if (prints) {
+    engine::note_printed(results.back());
+    results.pop_back();
+  }
+  return results;
 }
 
 std::vector<Array> cotangents_of_loss(std::span<const Array> outputs, const char* what) {

@@ -7,6 +7,8 @@
 
 namespace sinter::engine {
 
+struct Trace;
+
 /// Values that depend on the variables of a tape carry its id, the newest one where there are several; while it is open they keep their
 /// operands when they are evaluated.
 class OpenTape {
@@ -23,15 +25,19 @@ class OpenTape {
   const std::uint64_t id;
   const char* const what;  // the transform's name
   bool has_data = true;    // of its variables
+  bool closed = false;     // the function has run
   Dim batch = -1;          // of vmap
-  const OpenTape* outer() const { return outer_; }
+  Array first;             // a variable, if there is one
+  Array printed;           // the last of what the function shows (debug_print.h)
+  Trace* const within;     // the trace that was open before
+  OpenTape* outer() const { return outer_; }
 
  private:
   OpenTape* outer_;
   std::vector<Array> evaluated_;
 };
 /// The innermost one at work on this thread, or null.
-const OpenTape* innermost_tape();
+OpenTape* innermost_tape();
 
 }  // namespace sinter::engine
 

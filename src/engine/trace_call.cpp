@@ -244,10 +244,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
       state.end = entry->states.size();
     }
     entry->generator = gather.source(generator_state(), "random");
-    for (auto& [pieces, values] : t.prints) {
-      auto& print = entry->prints.emplace_back(std::move(pieces), std::vector<Source>());
-      for (const Array& a : values) print.second.push_back(gather.source(a, "debug_print"));
-    }
+    if (t.printed.valid()) entry->printed = static_cast<std::ptrdiff_t>(gather.source(t.printed, "debug_print").at);
   }
   laps.lap("traced");
   entry->draws = !(entry->generator.from == Source::From::input && entry->generator.at == f.inputs.size());
@@ -282,7 +279,9 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
   }
   std::shared_ptr<Entry> made = instantiate(entry, f, hash, program.totals);
   laps.lap("passes");
-  program.note_time(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  program.note_time(ms);
+  if (base::logs(1)) base::log(1, str("trace of ", name, ": done, ", ms, " ms"));
   if (t.keep && !like) {
     if (entry->symbols) program.note_guards(*entry);
     program.insert(made);

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/debug_print.h"
 #include "sinter/compile.h"
 
 namespace sinter::engine {
@@ -30,7 +29,7 @@ struct Trace {
   bool keep = true;                        // false: the entry serves this call alone
   bool has_batch_rules = false;            // custom_vmap: for the batches that are open now, not for those to come
   std::vector<std::string> notes;          // for explain()
-  std::vector<std::pair<Pieces, std::vector<Array>>> prints;
+  Array printed;                           // the last of what it shows (debug_print.h)
 
   /// Lets the trace use an array made before it, or throws CaptureError.
   void admit(const Array& a, const char* op);

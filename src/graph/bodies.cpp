@@ -203,6 +203,7 @@ Type stacked(const Type& t, const Dim& length) {
 
 std::vector<Type> result_types(const Graph& g, const Node& n) {
   if (ops::info(n.op).kind == ops::OpKind::Custom) return types_of(g, std::span(n.in).first(count_attribute(n, 0)));
+  if (n.op == Op::Print) return types_of(g, std::span(n.in).first(1));
   if (n.op == Op::While) return output_types(*n.bodies[1]);
   std::vector<Type> types = output_types(*n.bodies[0]);
   if (n.op == Op::Blocks) {
@@ -260,7 +261,7 @@ void verify_bodies(const Graph& g, const Node& n) {
   };
   const std::size_t count = n.op == Op::Cond || n.op == Op::While          ? 2
                             : n.op == Op::CustomVmap || n.op == Op::Blocks ? n.bodies.size()
-                            : ops::has_bodies(n.op)                        ? 1
+                            : ops::has_bodies(n.op) && n.op != Op::Print   ? 1
                                                                            : 0;
   require(n.bodies.size() == count, "the number of bodies is wrong");
   if (n.op == Op::Get) {
@@ -271,6 +272,13 @@ void verify_bodies(const Graph& g, const Node& n) {
     require(n.type == types[count_attribute(n, 0)], "the type is not that of the result");
   }
   if (n.op == Op::Blocks) verify_blocks(g, n, require);
+  if (n.op == Op::Print) {
+    const std::int64_t depth = n.attrs[0], length = n.attrs[1];
+    require(!n.in.empty() && length >= 0 && static_cast<std::size_t>(length) <= (n.attrs.size() - 2) * sizeof(std::int64_t),
+            "a line has no text, or follows nothing");
+    for (std::size_t i = 1; i < n.in.size(); ++i)
+      require(depth <= static_cast<std::int64_t>(g[n.in[i]].type.shape.size()), "a value has too few axes");
+  }
   if (n.op == Op::Cond) require(g[n.in.at(0)].type == Type{Dtype::bool_, {}}, "the condition is not bool[]");
   for (std::size_t i = 0; i < n.bodies.size(); ++i) {
     const Graph& body = *n.bodies[i];

@@ -20,6 +20,11 @@
 //                 that of the first block is whole, as it is of every sum. windows: for each block its body, then start and size of
 //                 each operand and of each result. Sums are float32, float64 or complex64. Bodies have no branches and loops.
 //
+//   debug_print   operands: any array, then values. Holds no body. Writes a line to standard output when it runs: the text, in which each
+//                 `{}` is replaced by a value; one line for each element of their first `depth` axes, which all values have. depth = -1:
+//                 no line; it waits until operand 1 is computed. Result: operand 0. What shall come later, and what shall not be dropped,
+//                 has an operand that is made so.
+//
 // The results of the others are their first operands, the outputs, unchanged; only transforms look at what else they hold.
 //
 //   custom_vjp    operands: outputs, residuals, arguments, constants. Body (residuals, cotangents of the outputs, constants) gives the
@@ -107,6 +112,13 @@ Type stacked(const Type& t, const Dim& length);
 std::vector<Id> inline_body(Graph& g, const Graph& body, std::span<const Id> inputs);
 /// The input nodes, by slot; kKeep: there is none.
 std::vector<Id> inputs_of(const Graph& g);
+
+/// The attributes of a debug_print node, and the text in them.
+ops::Attrs print_attributes(std::int64_t depth, std::string_view text);
+std::string print_text(const Node& n);
+/// Whether the graph, or a body in it, shows values; and the same graph without that.
+bool prints(const Graph& g);
+Graph without_prints(const Graph& g);
 
 /// Throws InternalError when bodies do not fit the node.
 void verify_bodies(const Graph& g, const Node& n);

@@ -69,6 +69,7 @@ std::vector<Tensor> run_bodies(const Node& n, std::vector<Tensor> operands) {
       return {carries, operands.end()};
     }
     case Op::Scan: break;
+    case Op::Print: operands.resize(1); return operands;  // results alone
     case Op::Blocks: return run_blocks(n, operands);
     default: operands.resize(count_attribute(n, 0)); return operands;
   }

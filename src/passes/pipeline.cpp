@@ -1,7 +1,7 @@
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 
+#include "base/log.h"
 #include "graph/interpret.h"
 #include "passes/pass.h"
 
@@ -61,8 +61,7 @@ graph::Graph run(std::span<const Pass> passes, graph::Graph g, Context& context)
     graph::Graph after = p.run(g, context);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     context.runs.push_back({p.name, ms, after.size()});
-    if (knobs.log >= 2)
-      std::fprintf(stderr, "sinter: pass %s of %s: %.3f ms, %u nodes\n", std::string(p.name).c_str(), after.name.c_str(), ms, after.size());
+    if (base::logs(2)) base::log(2, str("pass ", p.name, " of ", after.name, ": ", ms, " ms, ", after.size(), " nodes"));
     if (knobs.verify >= 1) graph::verify(after);
     if (knobs.verify >= 2 && !context.fast_math) compare(g, after, p.name);
     if (base::list_has(knobs.dump, p.name) && !(after == g)) dump(context, after, number, p.name);

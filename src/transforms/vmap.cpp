@@ -1,8 +1,18 @@
+#include <algorithm>
+
 #include "base/check.h"
 #include "transforms/rules.h"
 #include "transforms/transforms.h"
 
 namespace sinter::transforms {
+
+namespace {
+// Whether a node differs between examples. What shows values gives its operand 0, whichever those are.
+char differs(const Graph& g, const Node& n, std::span<const char> operands) {
+  if (n.op == Op::Get && g[n.in[0]].op == Op::Print) return operands[g[n.in[0]].in[0]];
+  return std::ranges::any_of(n.in, [&](Id in) { return operands[in] != 0; });
+}
+}  // namespace
 
 Graph vmap(const Graph& source, const Dim& size, std::span<const std::int64_t> in_axes, std::span<const std::int64_t> out_axes) {
   check(out_axes.size() == source.outputs().size(), "vmap: one axis for each output");
@@ -38,6 +48,7 @@ Graph vmap(const Graph& source, const Dim& size, std::span<const std::int64_t> i
       of_results[id] = body_rule_of(n.op).batch(call);
     } else if (batched[id]) {
       values[id] = rule_of(n.op).batch(call);
+      batched[id] = differs(source, n, batched);
     } else {
       Node copy = n;
       for (Id& in : copy.in) in = values[in].id;
@@ -71,7 +82,7 @@ std::vector<bool> depends_on(const Graph& g, std::span<const std::int64_t> slots
   for (Id id = 0; id < g.size(); ++id) {
     if (g[id].op == Op::Input)
       for (std::int64_t s : slots) depends[id] |= s == g[id].attrs[0];
-    for (Id in : g[id].in) depends[id] |= depends[in];
+    depends[id] |= differs(g, g[id], depends);
   }
   std::vector<bool> outputs;
   for (Id id : g.outputs()) outputs.push_back(depends[id] != 0);

@@ -114,7 +114,7 @@ TEST(spec_3_5, a_second_process_finds_the_kernels_and_loads_no_code_generator) {
   EXPECT_EQ(first.again_from_disk, kFew);
   EXPECT_TRUE(worked(second, 0, kFew));
   EXPECT_FALSE(second.llvm);
-  EXPECT_EQ(second.said.find("sinter:"), std::string::npos) << second.said;
+  EXPECT_EQ(second.said.find("sinter: cache"), std::string::npos) << second.said;
   const Worked more = Worker({{"SINTER_CACHE_DIR", folder.path}}, kFew + 2).finish();
   EXPECT_TRUE(worked(more, 2, kFew));
 }
@@ -144,6 +144,31 @@ TEST(hazard, hazard_34_killed_in_the_middle) {
   const Worked after = Worker(environment, 12).finish(), then = Worker(environment, 12).finish();
   EXPECT_TRUE(after.right && after.generated + after.from_disk == 12) << after.said;
   EXPECT_TRUE(!generates() || worked(then, 0, 12));
+}
+
+TEST(Log, LevelsSayMore) {
+  if (!generates()) return;
+  const std::pair<int, const char*> lines[] = {{1, "sinter: trace of "},
+                                               {1, ": first call\n"},
+                                               {1, ": done, "},
+                                               {2, "sinter: pass simplify of "},
+                                               {2, ": generated, "},
+                                               {2, ": from disk, "},
+                                               {3, "sinter: fusion of "},
+                                               {3, "operations, 1 stored)"},
+                                               
+                                               {
+                                                   4,
+                                                   "= load b0[",
+                                               },
+                                               {5, "ModuleID"},
+                                               {5, "define "}};
+  for (int level = 0; level <= 5; ++level) {
+    const Folder folder;
+    const Worked w = work({{"SINTER_CACHE_DIR", folder.path}, {"SINTER_LOG", std::to_string(level)}});
+    EXPECT_TRUE(worked(w, kFew, 0));
+    for (const auto& [from, line] : lines) EXPECT_EQ(w.said.find(line) != std::string::npos, level >= from) << level << ": " << line;
+  }
 }
 
 // The output of `./dev cache WORD` on this folder.

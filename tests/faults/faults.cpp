@@ -11,6 +11,7 @@
 #include "engine/kernel_store.h"
 #include "runtime/buffer.h"
 #include "sinter/sinter.h"
+#include "support/quiet.h"
 #include "support/thrown.h"
 
 namespace {
@@ -214,6 +215,23 @@ std::vector<Case> cases() {
            return op(sum(m.weight));
          });
        }},
+      {"printing in loops",
+       [] {
+         return of_state([](Model& m, const Array& x) {
+           m.weight = fori_loop(
+               0, 2,
+               [](const Array& i, const Array& w) {
+                 debug_print("{}: {}", i, w);
+                 return op(w * 0.5f);
+               },
+               m.weight);
+           m.moment = vmap([](const Array& row) {
+             debug_print("{}", sum(row));
+             return op(row + 1.0f);
+           })(m.moment);
+           return op(sum(x));
+         });
+       }},
       {"state that grows",
        [] {
          return of_state([](Model& m, const Array& x) {
@@ -241,19 +259,10 @@ void expect_same(const Arrays& got, const Arrays& expected, const std::string& w
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(array_equal(got[i], expected[i], true).item<bool>()) << what << ", result " << i;
 }
 
-// What scenarios print goes nowhere.
-struct Quiet {
-  std::streambuf* const before = std::cout.rdbuf(nullptr);
-  ~Quiet() {
-    std::cout.rdbuf(before);
-    std::cout.clear();
-  }
-};
-
 // Fails the n-th time, for every n: `arm(n)`, and `arm(-1)` afterwards. `ready`: the call was made before, in part or on another function.
 template <class Failure>
 void fail_each(const Case& c, bool second_call, const std::function<void(std::int64_t)>& arm, std::int64_t most = 100000) {
-  const Quiet quiet;
+  const tests::Quiet quiet;  // scenarios print
   // All that can be seen after a call: its results, the state, and the next random numbers.
   auto seen = [](const Scenario& s) {
     Arrays results = *s.results;

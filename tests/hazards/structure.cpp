@@ -243,8 +243,33 @@ TEST(hazard, hazard_8_nodes_that_differ_in_an_attribute) {
   }
   for (const ops::OpInfo& op : ops::all_ops())
     EXPECT_TRUE(op.attributes.empty() || op.kind == ops::OpKind::Source || seen.contains(op.name) ||
-                op.kind == ops::OpKind::Custom)  // "rules": transforms have used them up
+                op.kind == ops::OpKind::Custom ||  // "rules": transforms have used them up
+                op.name == "debug_print")          // the test below
         << op.name << " has attributes and no case here";
+}
+
+// Loops that are equal but for the text that they show.
+TEST(hazard, hazard_8_lines_that_differ_in_their_text) {
+  auto f = compile([](const Array& x) {
+    const auto loop = [&](const char* format) {
+      return fori_loop(
+          0, 2,
+          [format](const Array& i, const Array& s) {
+            debug_print(format, i);
+            return s + i;
+          },
+          x);
+    };
+    return loop("first {}") + loop("a second {}") + loop("first {}");
+  });
+  for (int call = 0; call < 2; ++call) {
+    testing::internal::CaptureStdout();
+    f(1.0f).eval();
+    std::string expected;
+    for (const char* text : {"first ", "a second ", "first "})
+      for (int i = 0; i < 2; ++i) expected += text + ("array(" + std::to_string(i)) + ", dtype=int32)\n";
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), expected);
+  }
 }
 
 TEST(hazard, hazard_9_every_set_of_outputs) {

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <random>
+#include <sstream>
+#include <string>
 
 #include "base/knobs.h"
 #include "base/text.h"
@@ -82,8 +85,12 @@ TEST(Knobs, ReadsTheEnvironment) {
   EXPECT_EQ(k.log, 0) << "no number: the default";
   EXPECT_EQ(k.skip, "fold");
   EXPECT_EQ(k.cache_dir, "") << "empty: the default";
-  for (const base::KnobFacts& f : base::all_knobs())
+  std::ostringstream page;
+  page << std::ifstream(SINTER_SOURCE_DIR "/docs/COMPILE.md").rdbuf();
+  for (const base::KnobFacts& f : base::all_knobs()) {
     EXPECT_TRUE(std::strncmp(f.variable, "SINTER_", 7) == 0 && std::strlen(f.help) > 0) << f.variable;
+    EXPECT_NE(page.str().find(std::string("`") + f.variable + "`"), std::string::npos) << f.variable << " is not in docs/COMPILE.md";
+  }
 }
 
 TEST(Knobs, Lists) {

@@ -8,6 +8,7 @@
 #include "api/common.h"
 #include "ops/op.h"
 #include "sinter/sinter.h"
+#include "support/quiet.h"
 
 namespace sinter {
 namespace {
@@ -143,6 +144,20 @@ std::vector<Case> cases() {
                                       [](const auto& s) { return ::std::pair(s.first + 1, s.second * 2); }, start);
          return Arrays{last.second, fori_loop(0, x[0].shape(0), [](const Array& i, const Array& v) { return v + i; }, x[0])};
        }},
+      {"debug_print", "debug_print", matrix,
+       [](const Arrays& x) {
+         const Array rows = vmap([](const Array& v) {
+           debug_print("{}", v);
+           return sum(v);
+         })(x[0]);
+         return Arrays{rows, scan(
+                                 [](const Array& c, const Array& v) {
+                                   debug_print("{} {}", c, v);
+                                   return std::pair(c + v, c * v);
+                                 },
+                                 Array(0.0f), rows)
+                                 .second};
+       }},
       {"scan", "scan", matrix,
        [](const Arrays& x) {
          auto [last, all] = scan([](const Array& c, const Array& v) { return std::pair(c + v, c * v); }, zeros({x[0].shape(1)}), x[0]);
@@ -226,6 +241,7 @@ std::string outcome(FunctionRef<Arrays()> f, Arrays& results) {
 
 TEST_P(Operations, FollowSizes) {
   const Case& c = GetParam();
+  const tests::Quiet quiet;
   auto compiled = compile(c.f, true);
   auto check = [&](std::int64_t n, std::int64_t m) {
     const Arrays x = c.make(n, m);

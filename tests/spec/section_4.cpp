@@ -470,22 +470,332 @@ TEST(spec_4_8, debug_print_refuses) {
             "debug_print: the format has another number of {} than there are values; got \"{} {}\" and 1; write one {} for each");
   EXPECT_THROW(debug_print("none", 1), Error);
   EXPECT_THROW(debug_print("{}", Array()), Error);
-  const auto prints = [](const Array& x) {
-    debug_print("x {}", x);
-    return x + 1;
-  };
-  const Array x = ones({3});
-  EXPECT_TRUE(has(thrown<TraceError>([&] { vmap(prints)(x); }), "debug_print: inside vmap"));
-  EXPECT_TRUE(
-      has(thrown<TraceError>([&] { cond(sum(x) > 1, [&] { return prints(x); }, [&] { return x; }); }), "debug_print: inside vmap, or in"));
   Array kept;
   auto keeper = compile([&](const Array& x) {
     kept = x + 1;
     return x;
   });
-  keeper(x);
+  keeper(ones({3}));
   EXPECT_THROW(debug_print("{}", kept), TraceError);
+  // A body that gives nothing is not run.
+  EXPECT_THROW(cond(Array(true), [] { return debug_print("yes"), std::tuple(); }, [] { return std::tuple(); }), TraceError);
 }
+
+// In functions that are traced apart: what is shown, and how often, is what the function says when it is run as it is written, in its
+// order, compiled or not; and results are the same.
+struct Shown {
+  const char* name;
+  Array (*f)(const Array& x);
+  const char* lines;  // for x = [1, 2]
+  friend void PrintTo(const Shown& s, std::ostream* out) { *out << s.name; }
+};
+Array number(double v) { return Array(static_cast<float>(v)); }
+Array at(const Array& x, int i) { return reshape(slice(x, {i}, {i + 1}), {}); }
+const Shown kShown[] = {
+    {"vmap",
+     [](const Array& x) {
+       debug_print("begin");
+       const Array y = vmap([](const Array& e) {
+         debug_print("e {}", e);
+         debug_print("once");
+         const Array z = e * 2;
+         debug_print("{} of {}", z, e);
+         return z;
+       })(x);
+       debug_print("end {}", sum(y));
+       return y;
+     },
+     "begin\ne 1\ne 2\nonce\n2 of 1\n4 of 2\nend 6\n"},
+    {"vmap_in_vmap",
+     [](const Array& x) {
+       return vmap([&](const Array& a) {
+         return vmap([&](const Array& b) {
+           debug_print("{} {} {}", a, b, a * b);
+           return a * b;
+         })(x);
+       })(x);
+     },
+     "1 1 1\n1 2 2\n2 1 2\n2 2 4\n"},
+    {"vmap_of_vectors",
+     [](const Array& x) {
+       return vmap([](const Array& row) {
+         debug_print("{}", row);
+         return sum(row);
+       })(stack({x, x + 1, x * 0}, 0));
+     },
+     "[1, 2]\n[2, 3]\n[0, 0]\n"},
+    {"vmap_along_axis_1",
+     [](const Array& x) {
+       return vmap(
+           [](const Array& column) {
+             debug_print("{}", column);
+             return column * 2;
+           },
+           {1}, 1)(stack({x, x + 1}, 0));
+     },
+     "[1, 2]\n[2, 3]\n"},
+    {"cond",
+     [](const Array& x) {
+       const auto branch = [](const char* name) {
+         return [name](const Array& v) {
+           debug_print("{{}} {}", v * 10);
+           debug_print(name);
+           return v + 1;
+         };
+       };
+       Array y = cond(sum(x) > 2, branch("yes"), branch("no"), x);
+       debug_print("between");
+       y = cond(sum(x) > 20, branch("yes"), branch("no"), y);
+       return cond(sum(x) > 20, branch("yes"), [](const Array& v) { return v; }, y);
+     },
+     "{} [10, 20]\nyes\nbetween\n{} [20, 30]\nno\n"},
+    {"cond_of_captures",
+     [](const Array& x) {
+       return cond(
+           at(x, 0) > 0,
+           [&] {
+             debug_print("positive");
+             debug_print("{}", x);
+             return x;
+           },
+           [&] { return -x; });
+     },
+     "positive\n[1, 2]\n"},
+    {"while_loop",
+     [](const Array& x) {
+       return while_loop(
+           [](const Array& v) {
+             debug_print("{}?", at(v, 0));
+             return at(v, 0) < 3;
+           },
+           [](const Array& v) {
+             debug_print("go on from {}", v);
+             debug_print("step");
+             return v + 1;
+           },
+           x);
+     },
+     "1?\ngo on from [1, 2]\nstep\n2?\ngo on from [2, 3]\nstep\n3?\n"},
+    {"bounded_while_loop",
+     [](const Array& x) {
+       return while_loop([](const Array& v) { return at(v, 0) < 3; },
+                         [](const Array& v) {
+                           debug_print("{}", v);
+                           return v + 1;
+                         },
+                         x, 5);
+     },
+     "[1, 2]\n[2, 3]\n"},
+    {"fori_loop",
+     [](const Array& x) {
+       return fori_loop(
+           0, 3,
+           [&](const Array& i, const Array& v) {
+             debug_print("step {} of {}", i, x);
+             debug_print("v {}", at(v, 1));
+             return v * 2;
+           },
+           x);
+     },
+     "step 0 of [1, 2]\nv 2\nstep 1 of [1, 2]\nv 4\nstep 2 of [1, 2]\nv 8\n"},
+    {"fori_loop_of_arrays",
+     [](const Array& x) {
+       return fori_loop(
+           0, astype(at(x, 1), int32),
+           [](const Array& i, const Array& v) {
+             debug_print("{}", i);
+             return v * 2;
+           },
+           x);
+     },
+     "0\n1\n"},
+    {"scan",
+     [](const Array& x) {
+       return scan(
+                  [](const Array& c, const Array& e) {
+                    debug_print("before {}", c);
+                    debug_print("element {}", e);
+                    return std::pair(c + e, c * e);
+                  },
+                  number(0), x)
+           .second;
+     },
+     "before 0\nelement 1\nbefore 1\nelement 2\n"},
+    {"scan_backward",
+     [](const Array& x) {
+       return scan(
+                  [](const Array& c, const Array& e) {
+                    debug_print("{}", e);
+                    return std::pair(c + e, e);
+                  },
+                  number(0), x, {.reverse = true})
+           .first;
+     },
+     "2\n1\n"},
+    {"scan_whose_results_are_not_used",
+     [](const Array& x) {
+       debug_print("before");
+       scan(
+           [](const Array& c, const Array& e) {
+             debug_print("{}", e);
+             return std::pair(c + e, e);
+           },
+           number(0), x);
+       debug_print("behind");
+       return x;
+     },
+     "before\n1\n2\nbehind\n"},
+    {"cond_of_a_batch",  // both branches run
+     [](const Array& x) {
+       return vmap([](const Array& e) {
+         return cond(
+             e > 1,
+             [&] {
+               debug_print("yes {}", e);
+               return e;
+             },
+             [&] {
+               debug_print("no {}", e);
+               return -e;
+             });
+       })(x);
+     },
+     "yes 1\nyes 2\nno 1\nno 2\n"},
+    {"cond_in_scan_in_vmap",
+     [](const Array& x) {
+       return vmap([&](const Array& a) {
+         return scan(
+                    [&](const Array& c, const Array& e) {
+                      const Array next = cond(
+                          at(e, 0) > 1,
+                          [&] {
+                            debug_print("{} after {}", at(e, 0), c);
+                            return c + at(e, 0) * a;
+                          },
+                          [&] { return c; });
+                      debug_print("c {}", next);
+                      return std::pair(next, e);
+                    },
+                    number(0), reshape(x, {2, 1}))
+             .first;
+       })(x);
+     },
+     "c 0\nc 0\n2 after 0\n2 after 0\nc 2\nc 4\n"},
+    {"checkpoint",
+     [](const Array& x) {
+       return checkpoint([](const Array& v) {
+         debug_print("v {}", v);
+         return sin(v);
+       })(x);
+     },
+     "v [1, 2]\n"},
+    {"gradient_of_loops",
+     [](const Array& x) {
+       return grad([](const Array& v) {
+         debug_print("begin {}", v);
+         const Array y = fori_loop(
+             0, 2,
+             [](const Array& i, const Array& w) {
+               debug_print("{}: {}", i, w);
+               return w * w;
+             },
+             v);
+         const Array z = checkpoint([](const Array& w) {
+           debug_print("again");
+           return sum(w * w);
+         })(y);
+         return cond(
+             z > 0,
+             [&] {
+               debug_print("z {}", z);
+               return z * 2;
+             },
+             [&] { return z; });
+       })(x);
+     },
+     "begin [1, 2]\n0: [1, 2]\n1: [1, 4]\nagain\nz 257\n"},
+    {"tangent_of_a_loop",
+     [](const Array& x) {
+       return jvp(
+                  [](const Array& v) {
+                    return while_loop([](const Array& w) { return at(w, 0) < 3; },
+                                      [](const Array& w) {
+                                        debug_print("{}", w);
+                                        return w * 3;
+                                      },
+                                      v);
+                  },
+                  std::tuple(x), std::tuple(ones({2})))
+           .second;
+     },
+     "[1, 2]\n"},
+    {"batch_of_gradients",
+     [](const Array& x) {
+       return vmap(grad([](const Array& e) {
+         debug_print("e {}", e);
+         return fori_loop(
+             0, 2,
+             [](const Array&, const Array& v) {
+               debug_print("v {}", v);
+               return v * v;
+             },
+             e);
+       }))(x);
+     },
+     "e 1\ne 2\nv 1\nv 2\nv 1\nv 4\n"},
+    {"gradient_of_a_batch",
+     [](const Array& x) {
+       return grad([](const Array& v) {
+         return sum(vmap([](const Array& e) {
+           debug_print("{}", e);
+           return e * e;
+         })(v));
+       })(x);
+     },
+     "1\n2\n"},
+};
+class DebugPrint : public testing::TestWithParam<Shown> {};
+
+// Lines without what surrounds the numbers of an array.
+std::string bare(std::string text) {
+  for (std::size_t at; (at = text.find("array(")) != std::string::npos;) {
+    text.erase(at, 6);
+    const std::size_t dtype = text.find(", dtype=", at);
+    text.erase(dtype, text.find(')', dtype) + 1 - dtype);
+  }
+  return text;
+}
+
+TEST_P(DebugPrint, spec_4_8_shows_the_same_compiled_or_not) {
+  const Shown& c = GetParam();
+  const Array x({1.0f, 2.0f});
+  Array regular, y;
+  EXPECT_EQ(bare(output_of([&] {
+              regular = c.f(x);
+              regular.eval();
+            })),
+            c.lines)
+      << "a regular call";
+  for (CompileMode mode : {CompileMode::enabled, CompileMode::no_simplify, CompileMode::no_fuse, CompileMode::disabled}) {
+    set_compile_mode(mode);
+    auto f = compile(c.f);
+    for (const char* which : {"the first call", "the second call"}) {
+      EXPECT_EQ(bare(output_of([&] {
+                  y = f(x);
+                  y.eval();
+                })),
+                c.lines)
+          << which;
+      EXPECT_TRUE(same(y, regular)) << which;
+    }
+  }
+  set_compile_mode(CompileMode::enabled);
+  auto outer = compile([f = compile(c.f)](const Array& v) { return f(v) + 0; });
+  EXPECT_EQ(bare(output_of([&] { outer(x).eval(); })), c.lines) << "inlined";
+  auto shapeless = compile(c.f, true);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(bare(output_of([&] { shapeless(x).eval(); })), c.lines) << "shapeless";
+}
+INSTANTIATE_TEST_SUITE_P(All, DebugPrint, testing::ValuesIn(kShown), [](const auto& i) { return i.param.name; });
 
 TEST(spec_4_6, compiled_functions_are_inlined) {
   auto inner = compile([](const Array& x, const Array& y) { return exp(-x) + y; });

@@ -193,6 +193,8 @@ inline const GraphCase kGraphCases[] = {
          graph rule(%0: float64[2,3]) { %1 = sin %0 : float64[2,3] return %1 }
          graph rule(%0: float64[3,3]) { %1 = sin %0 : float64[3,3] return %1 }
        %3 = get %2 {index=0} : float64[3] return %3 })"},
+    {"debug_print", R"(graph g(%0: float64[3], %1: float64[3]) { %2 = debug_print %0, %1 {depth=-1 length=0 text=0} : bool[0]
+       %3 = get %2 {index=0} : float64[3] %4 = exp %3 : float64[3] return %4, %1 })"},
     {"barrier", "graph g(%0: float64[3], %1: float64[3]) { %2 = barrier %0, %1 : float64[3] %3 = exp %2 : float64[3] return %3 }"},
     {"empty", R"(graph g(%0: float64[0,3]) { %1 = exp %0 : float64[0,3] %2 = sum %1 {dtype=float64 axes=0} : float64[3]
        %3 = prod %0 {dtype=float64 axes=0} : float64[3] %4 = cumprod %0 {axis=0 reverse=0 inclusive=1} : float64[0,3]

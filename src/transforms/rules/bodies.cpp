@@ -33,9 +33,9 @@ Slots wanted_slots(const Cotangents& to, std::size_t operand, std::size_t count,
 }
 
 Graph gradients_of(const Graph& body, std::span<const std::size_t> outputs, std::span<const std::int64_t> wrt) {
-  Graph some = body;
+  Graph some = graph::without_prints(body);  // they have been shown
   std::vector<Id> chosen;
-  for (std::size_t i : outputs) chosen.push_back(body.outputs()[i]);
+  for (std::size_t i : outputs) chosen.push_back(some.outputs()[i]);
   some.set_outputs(std::move(chosen));
   Graph g = vjp(some, wrt);
   g.set_outputs({g.outputs().end() - static_cast<std::ptrdiff_t>(wrt.size()), g.outputs().end()});
@@ -43,7 +43,7 @@ Graph gradients_of(const Graph& body, std::span<const std::size_t> outputs, std:
 }
 
 Graph tangents_of(const Graph& body, std::span<const std::int64_t> wrt) {
-  Graph g = jvp(body, wrt);
+  Graph g = jvp(graph::without_prints(body), wrt);
   g.set_outputs({g.outputs().begin() + static_cast<std::ptrdiff_t>(body.outputs().size()), g.outputs().end()});
   return g;
 }

@@ -13,7 +13,8 @@ void While::vjp(const Call&, std::span<const Sym>, Cotangents&) {
 
 std::vector<Sym> While::jvp(const Call& c, std::span<const Sym> t) {
   const std::size_t constants = graph::count_attribute(c.node, 0), carries = c.node.in.size() - constants;
-  const Graph &condition = *c.node.bodies[0], &body = *c.node.bodies[1], &g = *c.graph;
+  const Graph condition = graph::without_prints(*c.node.bodies[0]), body = graph::without_prints(*c.node.bodies[1]);
+  const Graph& g = *c.graph;
   Slots wrt;
   for (std::size_t i = 0; i < t.size(); ++i)
     if (t[i]) wrt.push_back(static_cast<std::int64_t>(i));
