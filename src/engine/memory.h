@@ -31,7 +31,6 @@ struct Memory {
   std::vector<runtime::BufferRef> buffers;
   runtime::BufferRef scratch = {};  // of all threads, one after the other; a launch at a time
 
-  const runtime::BufferRef& of(const Slot& s) const { return s.is_input ? value_of(inputs[s.number], "run").buffer : buffers[s.number]; }
   char* at(const Slot& s) const {
     if (!s.is_input) return static_cast<char*>(buffers[s.number].data()) + s.offset;
     const Value& v = value_of(inputs[s.number], "run");

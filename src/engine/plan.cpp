@@ -25,7 +25,7 @@ std::uint64_t streams_of(const Launch& l, const Memory& memory) {
   auto has = [](std::uint64_t bits, std::size_t b) { return b < 64 && (bits >> b & 1) != 0; };
   for (std::size_t r = 0; r < l.buffers.size(); ++r)
     for (std::size_t w = 0; w < l.buffers.size() && !has(l.written, r); ++w)
-      if (has(streams, w) && memory.of(l.buffers[w]).data() == memory.of(l.buffers[r]).data()) streams &= ~(std::uint64_t{1} << w);
+      if (has(streams, w) && memory.at(l.buffers[w]) == memory.at(l.buffers[r])) streams &= ~(std::uint64_t{1} << w);
   return streams;
 }
 
@@ -113,9 +113,15 @@ std::vector<Array> Plan::run(const Inputs& inputs, std::span<const int> owned, s
       break;
     }
   }
-  for (std::size_t i = 0; i < buffers_.size(); ++i)
-    if (!memory.buffers[i] && !buffers_[i].late)
-      memory.buffers[i] = buffers_[i].fixed ? buffers_[i].fixed : runtime::allocate(static_cast<std::size_t>(buffers_[i].bytes));
+  for (std::size_t i = buffers_.size(); i-- > 0;) {  // what lies inside another comes after that
+    const PlannedBuffer& b = buffers_[i];
+    if (memory.buffers[i] || b.late) continue;
+    auto fresh = [](std::int64_t bytes) { return runtime::allocate(static_cast<std::size_t>(bytes)); };
+    if (const auto outer = static_cast<std::size_t>(b.inside); b.inside >= 0 && !memory.buffers[outer])
+      memory.buffers[i] = memory.buffers[outer] = fresh(buffers_[outer].bytes);
+    else
+      memory.buffers[i] = b.fixed ? b.fixed : fresh(b.bytes);
+  }
   if (const std::int64_t bytes = scratch_bytes(false); bytes > 0) memory.scratch = runtime::allocate(static_cast<std::size_t>(bytes));
   Few<std::uint64_t> words(longest_);
   std::vector<Array> results;
@@ -193,6 +199,11 @@ std::string Plan::explain() const {
     return text.str();
   };
   std::string out;
+  auto bytes_in = [&](std::int64_t n) { return number(static_cast<double>(n), "B"); };
+  out += "  memory: " + bytes_in(memory_.results) + " of results, " + bytes_in(memory_.between) + " between steps; saved: " +
+         bytes_in(memory_.reused) + " by reuse, " + bytes_in(memory_.in_place) + " in place";
+  if (memory_.donated > 0) out += ", up to " + bytes_in(memory_.donated) + " where arguments that nobody else holds give theirs";
+  out += '\n';
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Launch* l = std::get_if<Launch>(&steps_[i]);
     if (!l) continue;

@@ -72,6 +72,7 @@ struct PlannedBuffer {
   bool is_output = false;
   bool late = false;                  // a region brings the memory
   std::vector<std::uint32_t> donors;  // inputs of the same size that are dead when this buffer is first written
+  std::int64_t inside = -1;           // it is the first part of this other buffer, unless an input has given that
   runtime::BufferRef fixed;           // constants of several elements: memory of the plan's own, never written
 };
 
@@ -81,6 +82,13 @@ struct Output {
   Dtype dtype;
   Shape shape;
   bool is_input = false;  // the input itself, unchanged
+};
+
+/// Memory that a call takes, and what a plan without reuse would take beyond it; in bytes.
+struct MemoryUse {
+  std::int64_t results = 0, between = 0;  // buffers of results, and others beside them
+  std::int64_t reused = 0, in_place = 0;  // saved
+  std::int64_t donated = 0;               // of the results: where arguments give their memory
 };
 
 struct PlanOptions {
@@ -130,6 +138,7 @@ class Plan {
   std::vector<Output> outputs_;
   std::vector<std::uint64_t> constants_;
   KernelCost cost_;
+  MemoryUse memory_;
   struct Times {
     explicit Times(std::size_t steps) : least_ms(steps) {}
     std::atomic<bool> asked = false;

@@ -33,8 +33,21 @@ class Planner {
     bool touched = false;   // by a launch
     bool backward = false;  // the last launch that went through it did so
     bool late = false;      // see PlannedBuffer
+    std::uint32_t block = kNoItem;
     std::uint32_t buffer = 0;
+    std::int64_t offset = 0;  // in the buffer
   };
+  // Storages that share memory, each made of the one before in place.
+  struct Block {
+    std::int64_t bytes;
+    int first, last;  // steps that use it
+    bool is_output, late;
+    std::vector<std::uint32_t> donors = {};
+    std::uint32_t buffer = 0;
+    std::int64_t offset = 0, held = 0;  // where it lies, and what it holds there
+    int until = 0;                      // see Room
+  };
+  class Room;
   // Where a node lies: its storage, and the layout relative to it.
   struct Place {
     std::uint32_t storage;
@@ -78,6 +91,9 @@ class Planner {
   std::pair<Place, kernel::CallDesc::Matrix> product_operand(Id id);
   std::vector<bool> not_worth_code() const;  // by kernel; empty: all are
   void assign_buffers();
+  std::vector<Block> make_blocks();
+  std::uint32_t new_buffer(std::int64_t bytes, bool is_output);
+  void bind_slots();
   void make_outputs();
   Slot slot(std::uint32_t storage, std::int64_t offset_bytes) const;
   std::uint32_t constant_index(Id id);

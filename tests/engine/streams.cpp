@@ -89,7 +89,8 @@ TEST(StreamsOf, LargeResultsOutsideTheMemoryThatIsRead) {
       {{input, result}, 0b10, 0, y, 0},     // small
       {{result, input}, 0b01, 0b01, y, 0b01},
       {{result, part, input}, 0b011, 0b011, y, 0b011},  // parts of one result
-      {{result, part, input}, 0b001, 0b001, y, 0},      // one part is read
+      {{result, part, input}, 0b001, 0b001, y, 0b001},  // another part is read
+      {{part, part, input}, 0b001, 0b001, y, 0},        // the same part
   };
   for (const Row& r : rows) {
     engine::Launch l;
