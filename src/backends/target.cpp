@@ -24,7 +24,7 @@ Target find() {
 }  // namespace
 
 const Target& host_target() {
-  static const Target target = find();
+  static const Target& target = *new Target(find());  // never destroyed
   return target;
 }
 

@@ -45,7 +45,7 @@ Knobs read_knobs(const char* (*get)(const char*)) {
 }
 
 const Knobs& knobs() {
-  static const Knobs k = read_knobs([](const char* variable) -> const char* { return std::getenv(variable); });
+  static const Knobs& k = *new Knobs(read_knobs([](const char* variable) -> const char* { return std::getenv(variable); }));
   return k;
 }
 

@@ -1,8 +1,11 @@
 #include "engine/generator.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <random>
 
+#include "base/check.h"
 #include "engine/value.h"
 
 namespace sinter::engine {
@@ -29,9 +32,31 @@ Array seed_key(std::uint64_t seed) { return Array({static_cast<std::uint32_t>(se
 
 Array split_key(const Array& key, const Dim& n) { return make(ops::Op::RandomBits, {key}, {4}, Dtype::uint32, Shape{n, 2}); }
 
+namespace {
+
+thread_local constinit Array* current = nullptr;
+// What a key of the system holds is freed after all thread_local objects, whose destructors may draw numbers, and as often as it is made.
+pthread_key_t key_of_state() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made;
+    const int failed = pthread_key_create(&made, [](void* state) {
+      current = nullptr;
+      delete static_cast<Array*>(state);
+    });
+    check(failed == 0, "random: the system has no key left for the state of a thread");
+    return made;
+  }();
+  return key;
+}
+
+}  // namespace
+
 Array& generator_state() {
-  thread_local Array state = seed_key(fresh_seed());
-  return state;
+  if (!current) [[unlikely]] {
+    current = new Array(seed_key(fresh_seed()));
+    pthread_setspecific(key_of_state(), current);
+  }
+  return *current;
 }
 
 Array next_key() {

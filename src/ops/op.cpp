@@ -75,13 +75,14 @@ const OpInfo& info(Op op) { return kOps[static_cast<std::size_t>(op)]; }
 std::span<const OpInfo> all_ops() { return kOps; }
 
 Op find_op(std::string_view name) {
-  static const auto kByName = [] {
-    std::unordered_map<std::string_view, Op> by_name;
-    for (std::size_t i = 0; i < std::size(kOps); ++i) by_name.emplace(kOps[i].name, static_cast<Op>(i));
-    return by_name;
+  using ByName = std::unordered_map<std::string_view, Op>;
+  static const ByName& by_name = *[] {  // never destroyed
+    auto* made = new ByName;
+    for (std::size_t i = 0; i < std::size(kOps); ++i) made->emplace(kOps[i].name, static_cast<Op>(i));
+    return made;
   }();
-  const auto found = kByName.find(name);
-  if (found == kByName.end())
+  const auto found = by_name.find(name);
+  if (found == by_name.end())
     throw Error(str("operation: there is none of this name; got '", name, "'; see elementwise.def and structured.def"));
   return found->second;
 }

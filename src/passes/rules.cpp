@@ -75,12 +75,12 @@ LiteralBits make_literal(double v) {
   return l;
 }
 const LiteralBits* find_literal(double v) {
-  static const std::vector<LiteralBits> table = [] {
-    std::vector<LiteralBits> made;
+  static const std::vector<LiteralBits>& table = *[] {  // never destroyed
+    auto* made = new std::vector<LiteralBits>;
     for (const Rule& r : rules()) {
       for (const Pattern* p : {&r.lhs, &r.rhs}) {
         for (const Pattern::Item& i : p->items) {
-          if (i.is == Pattern::Is::Literal) made.push_back(make_literal(i.literal));
+          if (i.is == Pattern::Is::Literal) made->push_back(make_literal(i.literal));
         }
       }
     }
@@ -126,7 +126,7 @@ bool match_operands(const Graph& g, const Node& n, const Pattern& p, const Patte
 }  // namespace
 
 std::span<const Rule> rules() {
-  static const std::vector<Rule> table = pattern::read_table();
+  static const std::vector<Rule>& table = *new std::vector<Rule>(pattern::read_table());  // never destroyed
   return table;
 }
 

@@ -21,9 +21,9 @@ constexpr int kMaxRules = 16;  // applied at one node in a row
 
 using RulesByOp = std::vector<std::vector<const Rule*>>;
 const RulesByOp& rules_by_op() {
-  static const RulesByOp by_op = [] {
-    RulesByOp made(ops::all_ops().size());
-    for (const Rule& r : rules()) made[static_cast<std::size_t>(r.lhs.items.back().op)].push_back(&r);
+  static const RulesByOp& by_op = *[] {  // never destroyed
+    auto* made = new RulesByOp(ops::all_ops().size());
+    for (const Rule& r : rules()) (*made)[static_cast<std::size_t>(r.lhs.items.back().op)].push_back(&r);
     return made;
   }();
   return by_op;

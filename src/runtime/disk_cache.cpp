@@ -26,7 +26,7 @@
 namespace sinter::runtime {
 
 const std::string& cache_directory() {
-  static const std::string directory = [] {
+  static const std::string& directory = *new std::string([] {  // never destroyed
     auto under = [](const char* variable, const char* rest) {
       const char* home = std::getenv(variable);
       return home && *home ? str(home, rest) : std::string();
@@ -36,7 +36,7 @@ const std::string& cache_directory() {
     if (d.empty()) d = under("HOME", "/.cache/sinter");
     std::error_code failed;
     return d.empty() ? d : std::filesystem::absolute(d, failed).string();  // the same one after a chdir()
-  }();
+  }());
   return directory;
 }
 
