@@ -1,6 +1,7 @@
 #include "engine/recent.h"
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -44,9 +45,13 @@ struct alignas(64) Table {
     return places[(hash ^ reinterpret_cast<std::uintptr_t>(program) >> 6) % places.size()];
   }
 };
+// Made when its lane is first used: all of them are 270 kB, whose zeroing and locks a first call would wait for.
 Table& table(std::size_t lane) {
-  static auto* all = new std::array<Table, base::kLanes>;  // never destroyed: compiled functions may be static objects
-  return (*all)[lane];
+  static std::array<std::atomic<Table*>, base::kLanes> all{};  // never destroyed: compiled functions may be static objects
+  Table* known = all[lane].load(std::memory_order_acquire);
+  if (known) return *known;
+  auto* fresh = new Table;  // its lock is fork()'s too and must stay, even if another thread was first
+  return all[lane].compare_exchange_strong(known, fresh, std::memory_order_acq_rel) ? *fresh : *known;
 }
 template <class F>
 void for_tables(F&& f) {
