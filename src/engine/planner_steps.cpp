@@ -100,6 +100,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
     std::vector<std::pair<std::uint32_t, std::int64_t>> slots;
     std::vector<Use> uses;
     std::size_t next_scratch = 0;
+    std::map<std::uint32_t, std::int64_t> read;  // bytes, by storage
     for (std::size_t i = 0; i < l.buffers.size(); ++i) {
       const kernel::Buffer& buffer = l.kernel.buffers[i];
       if (buffer.scratch) {
@@ -108,8 +109,9 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
         continue;
       }
       check(launch.scratch.empty(), "plan: scratch buffers are not a kernel's last");
-      launch.bytes += l.buffers[i].elements * size_of(buffer.dtype);
+      const std::int64_t bytes = l.buffers[i].elements * size_of(buffer.dtype);
       if (l.buffers[i].node == graph::kKeep) {
+        launch.bytes += bytes;
         if (buffer.written) scratch.push_back(new_storage(0, kNoItem));
         std::uint32_t s = buffer.written ? scratch.back() : scratch[next_scratch++];
         if (buffer.written) storages_[s].bytes = l.scratch_bytes;
@@ -118,9 +120,14 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
         continue;
       }
       const Place& at = place_of(l.buffers[i].node);
+      if (buffer.written)
+        launch.bytes += bytes;
+      else  // parts of it in several ways, but its memory once
+        read[at.storage] = std::min(read[at.storage] + bytes, std::max(storages_[at.storage].bytes, bytes));
       slots.push_back({at.storage, at.layout.offset * size_of(buffer.dtype)});
       uses.push_back({at.storage, buffer.written, l.buffers[i].same_index, size_of(buffer.dtype), slots.back().second});
     }
+    for (const auto& [storage, bytes] : read) launch.bytes += bytes;
     launch.words.assign(l.buffers.size(), 0);
     for (std::int64_t v : l.integers) launch.words.push_back(static_cast<std::uint64_t>(v));
     for (Id id : l.scalars) {

@@ -23,14 +23,66 @@ using ops::Op;
 
 constexpr int kStored = 40;             // instructions that take the time of storing an element and loading it again
 constexpr std::size_t kMostParts = 4;   // of a concatenate: each element is looked for in all of them
+constexpr int kMostSlices = 8;          // of a padded array: each is a load with a condition, which takes longer than one without
 constexpr std::int64_t kShortest = 32;  // elements: shorter runs of parts do not fill the lanes
+
+// Of nodes that kernels read at the places that they compute.
+std::vector<bool> read_in_kernels(const Graph& g) {
+  std::vector<bool> reads(g.size(), false);
+  for (Id id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    if (!graph::is_pointwise(n) && ops::info(n.op).kind != ops::OpKind::Reduce) continue;
+    for (std::size_t i = 0; i < n.in.size(); ++i)
+      if (!graph::is_read_elsewhere(n.op, i)) reads[n.in[i]] = true;
+  }
+  return reads;
+}
+
+// A slice of a padded array as the padded slice; kKeep where steps are not 1, or nothing of the array is in it.
+Id pad_of_slice(Graph& g, const Node& slice) {
+  const Node pad = g[slice.in[0]];
+  if (pad.op != Op::Pad || base::changes(slice.attrs) || base::changes(pad.attrs) || !g[pad.in[1]].type.shape.empty()) return graph::kKeep;
+  const Shape within = g[pad.in[0]].type.shape;
+  const std::size_t rank = within.size();
+  View inner{Op::Slice, ops::Attrs(3 * rank, 1), within, within};
+  ops::Attrs around(2 * rank, 0);
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t start = slice.attrs[d], size = slice.attrs[rank + d], low = pad.attrs[d], n = within[d];
+    const std::int64_t begin = std::max<std::int64_t>(low - start, 0), end = std::min(size, low + n - start);
+    if (slice.attrs[2 * rank + d] != 1 || begin >= end) return graph::kKeep;
+    inner.attrs[d] = std::max<std::int64_t>(start - low, 0);
+    inner.attrs[rank + d] = inner.to[d] = end - begin;
+    around[d] = begin, around[rank + d] = size - end;
+  }
+  const Id x = add_view(g, pad.in[0], std::move(inner));
+  if (g[x].type.shape == slice.type.shape) return x;
+  return g.add({Op::Pad, {x, pad.in[1]}, std::move(around), slice.type});
+}
+
+// Few slices of a padded array that nothing else reads, as stencils have them: each is computed in the kernel that reads it.
+Graph pad_slices(const Graph& source) {
+  const std::vector<bool> in_kernels = read_in_kernels(source);
+  std::vector<int> others = graph::count_uses(source), slices(source.size(), 0);
+  for (Id id = 0; id < source.size(); ++id)
+    if (source[id].op == Op::Slice && in_kernels[id]) --others[source[id].in[0]], ++slices[source[id].in[0]];
+  return graph::rewrite_with_source(source, [&](Graph& target, const Node& node, Id id, const std::vector<Id>& copies) -> Id {
+    if (is_product(node.op)) {
+      Node product = node;
+      for (std::size_t i = 0; i < product.in.size(); ++i) product.in[i] = product_operand(target, source, source[id].in[i], copies);
+      return target.add(std::move(product));
+    }
+    if (node.op != Op::Slice || !in_kernels[id]) return graph::kKeep;
+    const Id pad = source[id].in[0];
+    return others[pad] == 0 && slices[pad] <= kMostSlices ? pad_of_slice(target, node) : graph::kKeep;
+  });
+}
 
 class Sinker {
  public:
   explicit Sinker(const Graph& g)
       : g_(g),
         uses_(graph::count_uses(g)),
-        in_kernel_(g.size(), false),
+        in_kernel_(read_in_kernels(g)),
         stored_(g.size(), false),
         taken_(g.size(), false),
         plans_(g.size()) {}
@@ -41,7 +93,6 @@ class Sinker {
       const Node& n = g_[id];
       const bool kernel = graph::is_pointwise(n) || ops::info(n.op).kind == ops::OpKind::Reduce;
       for (std::size_t i = 0; i < n.in.size(); ++i) {
-        if (kernel && !graph::is_read_elsewhere(n.op, i)) in_kernel_[n.in[i]] = true;
         if (!kernel && !is_view(n.op) && n.op != Op::Concatenate) stored_[graph::under_views(g_, n.in[i])] = true;
       }
     }
@@ -249,6 +300,6 @@ class Sinker {
 
 }  // namespace
 
-Graph sink_reads(const Graph& g, Context& context) { return Sinker(drop_dead(g, context)).run(); }
+Graph sink_reads(const Graph& g, Context& context) { return Sinker(drop_dead(pad_slices(g), context)).run(); }
 
 }  // namespace sinter::passes
