@@ -27,7 +27,8 @@ Lowered lower_panels(Builder& b, Nest& nest, Body& body, const Axis& tiled) {
       rows *= a.extent;
     }
   const std::int64_t columns = ceil_div(lanes.extent, kPanelColumns);
-  Panel panel(b, nest, body, tiled, lanes, panel_height(kPanelColumns, body.across_bytes(tiled, lanes), kPanelBytes), kPanelColumns);
+  const std::int64_t height = panel_height(kPanelColumns, body.across_bytes(tiled, lanes), kPanelBytes);
+  Panel panel(b, nest, body, tiled, lanes, std::max<std::int64_t>(height, kTile), kPanelColumns);
   Ref extent = nest.arg(b, lanes.extent), size = nest.arg(b, kPanelColumns);
   Ref task = b.loop(LoopKind::Parallel, b.index(0), nest.arg(b, rows * panel.strips() * columns));
   const Ref columns_of_line = nest.arg(b, columns), strips = nest.arg(b, panel.strips());
