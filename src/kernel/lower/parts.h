@@ -24,10 +24,10 @@ inline constexpr int kPanelUnroll = 4;                 // of light bodies; 8 and
 // Of panels of whole rows: what stays in a second-level cache of 1 MiB beside other arrays; and what one tile of rows may take.
 inline constexpr std::int64_t kRowPanelBytes = 576 << 10;
 inline constexpr std::int64_t kMostPanelBytes = 1 << 20;
-inline constexpr std::int64_t kFewTasks = 16;  // below so many strips, lower ones
-inline constexpr std::int64_t kRowsAhead = 2;  // beside a panel: rows ahead to prefetch
-inline constexpr int kPrefetch = 2048;         // bytes ahead
-inline constexpr int kKept = 12;               // instructions from which an element is kept for a later pass over its row
+inline constexpr std::int64_t kFewTasks = 16;     // below so many strips, lower ones
+inline constexpr std::int64_t kRowsAhead = 2;     // beside a panel: rows ahead to prefetch
+inline constexpr int kPrefetch = 2048;            // bytes ahead
+inline constexpr int kKept = 12;                  // instructions from which an element is kept for a later pass over its row
 inline constexpr std::int64_t kAlignedRow = 512;  // elements from which a row's first line is stored by itself
 inline constexpr std::int64_t kManyRows = 64;     // from which what passes keep lies in scratch memory, and rows overlap
 inline constexpr int kLineBytes = 64;
