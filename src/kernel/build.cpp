@@ -69,10 +69,11 @@ void Builder::store(int buffer, Ref index, Ref value) {
        .imm = buffer});
 }
 
-void Builder::prefetch(int buffer, Ref index) {
+void Builder::prefetch(int buffer, Ref index, bool far) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::prefetch: no such buffer");
   add({.code = Code::Prefetch,
        .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
+       .to = far,
        .in = {index, kNone, kNone, kNone},
        .imm = buffer});
 }

@@ -74,7 +74,7 @@ struct Inst {
   Dtype dtype = Dtype::int64;        // Compute: the compute dtype (that of the operands); others: of the result
   std::uint8_t unroll = 1;           // Loop
   std::uint16_t prefetch = 0;        // Loop, Vector: bytes ahead of contiguous accesses to prefetch; 0: none
-  std::uint16_t to = 0;              // Tile: buffer
+  std::uint16_t to = 0;              // Tile: buffer; Prefetch: 1 if not so soon that it should be in the first-level cache
   Ref in[4] = {kNone, kNone, kNone, kNone};
   std::int64_t imm = 0;  // Arg, Scalar, Range: number; Const: bits; Load, Store, Prefetch, Tile: buffer
   bool operator==(const Inst&) const = default;
@@ -125,7 +125,7 @@ class Builder {
   Ref cast(Ref a, Dtype to);
   Ref load(int buffer, Ref index, Ref condition = kNone);
   void store(int buffer, Ref index, Ref value);
-  void prefetch(int buffer, Ref index);
+  void prefetch(int buffer, Ref index, bool far = false);
   void tile(int buffer, Ref index, int to, Ref place, Ref step, Ref count);
   Ref combine(ops::Op op, Ref carry);
 };

@@ -147,7 +147,7 @@ struct Printer {
         ref(i.in[3]);
         break;
       case Code::Prefetch:
-        out += "prefetch ";
+        out += i.to != 0 ? "prefetch far " : "prefetch ";
         buffer(i);
         break;
     }
@@ -268,6 +268,7 @@ struct Parser {
       i.in[1] = use();
     } else if (lex.accept("prefetch")) {
       i.code = Code::Prefetch;
+      i.to = lex.accept("far");
       buffer(i);
     } else if (lex.accept("tile")) {
       i.code = Code::Tile;

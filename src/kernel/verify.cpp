@@ -67,7 +67,7 @@ class Verifier {
             "kind, unroll and prefetch belong to loops");
     require(op || i.op == none.op, "an operation belongs to Compute and Combine");
     require(number || i.imm == none.imm, "a number belongs to Arg, Range, Scalar, Const, Load, Store, Prefetch and Tile");
-    require(i.code == Code::Tile || i.to == none.to, "a second buffer belongs to Tile");
+    require(i.code == Code::Tile || i.to == none.to || (i.code == Code::Prefetch && i.to == 1), "a second buffer belongs to Tile");
     require(dtype || i.dtype == none.dtype, "loops, Arg, Range and End have the dtype int64");
     int used = 0;
     switch (i.code) {

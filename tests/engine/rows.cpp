@@ -1,4 +1,4 @@
-// Kernels over rows: the last pass of a row within a pass over the next, rows that begin within a line of the caches.
+// Kernels over rows: the last pass of a row within a pass over the next, rows that begin within a line of the caches; and panels.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -17,6 +17,7 @@ Array exponentials(const Array& x) { return exp(x - max(x, -1, true)); }
 struct Case {
   const char* name;
   Function f;
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 const Case kCases[] = {
     {"softmax",
@@ -74,8 +75,7 @@ TEST_P(Rows, ManyAreAsFew) {
       Array x = rows_of(t, kRows, columns);
       x.eval();
       std::vector<Array> pieces;
-      for (std::int64_t r = 0; r < kRows; r += kFew)
-        pieces.push_back(f(slice(x, {r, 0}, {std::min(r + kFew, kRows), columns})));
+      for (std::int64_t r = 0; r < kRows; r += kFew) pieces.push_back(f(slice(x, {r, 0}, {std::min(r + kFew, kRows), columns})));
       const graph::Tensor expected = tests::read(concatenate(pieces, 0));
       for (int threads : {1, 2, 5}) {
         omp_set_num_threads(threads);
@@ -88,13 +88,34 @@ TEST_P(Rows, ManyAreAsFew) {
 }
 INSTANTIATE_TEST_SUITE_P(All, Rows, testing::ValuesIn(kCases), [](const auto& i) { return i.param.name; });
 
+// So many that the least of each in scratch memory is more than is meant for all.
+TEST(Panels, ManyTransposedArrays) {
+  auto f = compile([](const std::vector<Array>& in) {
+    Array sum = in[0].T();
+    for (std::size_t i = 1; i < in.size(); ++i) sum = sum * 0.5 + in[i].T();
+    return sum;
+  });
+  std::vector<Array> in, across;
+  for (std::uint64_t i = 0; i < 11; ++i) {
+    in.push_back(random::normal({300, 200}, float32, 0, 1, random::key(i)));
+    in.back().eval();
+    across.push_back(reshape(in.back().T(), {200, 300}) + 0);
+    across.back().eval();
+  }
+  Array expected = across[0];
+  for (std::size_t i = 1; i < across.size(); ++i) expected = expected * 0.5 + across[i];
+  EXPECT_EQ(f(in).to_vector<float>(), expected.to_vector<float>());
+}
+
 // The first row's neighbour is none; what stands for it raises no exception of its own.
 TEST(RowsRaise, Nothing) {
   auto f = compile(kCases[0].f);
   Array x = full({64, 700}, 0.5);
   x.eval();
   f(x).eval();
-  { full({800}, std::numeric_limits<float>::signaling_NaN()).eval(); }  // about as large as the scratch memory, which may lie there next
+  {
+    full({800}, std::numeric_limits<float>::signaling_NaN()).eval();
+  }  // about as large as the scratch memory, which may lie there next
   std::feclearexcept(FE_ALL_EXCEPT);
   f(x).eval();
   EXPECT_EQ(std::fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW), 0);

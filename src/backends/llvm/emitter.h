@@ -72,7 +72,7 @@ class Emitter : public ops::Machine {
   void tile(llvm::Value* from, Dtype storage, const ops::Val& index, llvm::Value* to, const ops::Val& place, llvm::Value* step,
             llvm::Value* count);
   /// Asks for the elements at `index`, if they are contiguous and all lanes run, and a store would not go past the caches.
-  void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write, llvm::Value* streams = nullptr);
+  void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write, llvm::Value* streams, bool far);
   /// complex64, at `index` pairs.
   std::pair<ops::Val, ops::Val> load_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val* condition = nullptr);
   void store_pair(llvm::Value* buffer, const ops::Val& index, const ops::Val& re, const ops::Val& im, llvm::Value* streams = nullptr);
@@ -113,7 +113,7 @@ class Emitter : public ops::Machine {
   bool emit_affine(ops::Prim prim, std::span<const ops::Val> operands, ops::Val* result);
   llvm::Value* address(llvm::Value* buffer, llvm::Type* element, llvm::Value* index) { return b.CreateGEP(element, buffer, index); }
   llvm::Value* addresses(llvm::Value* buffer, llvm::Type* element, const ops::Val& index, int part);
-  void prefetch_lines(llvm::Value* address, int ahead, int bytes, bool write);
+  void prefetch_lines(llvm::Value* address, int ahead, int bytes, bool write, bool far = false);
   void prefetch_ahead(llvm::Value* address, int bytes, bool write) {
     if (frame.prefetch != 0) prefetch_lines(address, frame.prefetch, bytes, write);
   }

@@ -207,7 +207,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
       return;
     }
     case Code::Prefetch:
-      emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written, streams_[imm]);
+      emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written, streams_[imm], i.to != 0);
       return;
     case Code::Combine: combine(i, r); return;
     case Code::Carry:

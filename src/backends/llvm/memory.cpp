@@ -86,19 +86,21 @@ Value* Emitter::addresses(Value* buffer, llvm::Type* element, const Val& index, 
   return b.CreateGEP(element, address(buffer, element, i.base), offset);
 }
 
-void Emitter::prefetch_lines(Value* address, int ahead, int bytes, bool write) {
+void Emitter::prefetch_lines(Value* address, int ahead, int bytes, bool write, bool far) {
+  constexpr std::uint32_t kAllLevels = 3, kSecondLevel = 2;
   for (int at = 0; at < bytes; at += kLine) {
     Value* place = b.CreateConstGEP1_64(b.getInt8Ty(), address, static_cast<std::uint64_t>(ahead + at));
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()}, {place, b.getInt32(write), b.getInt32(3), b.getInt32(1)});
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
+                      {place, b.getInt32(write), b.getInt32(far ? kSecondLevel : kAllLevels), b.getInt32(1)});
   }
 }
 
-void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write, Value* streams) {
+void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write, Value* streams, bool far) {
   if (!frame.masks.empty() || !contiguous(index)) return;
   llvm::Type* element = llvm::IntegerType::get(b.getContext(), static_cast<unsigned>(8 * size_of(dtype)));
   Value* start = address(buffer, element, bundles_[index.id].base);
   const int vector = frame.width * size_of(dtype);
-  auto ask = [&] { prefetch_lines(start, 0, frame.parts * vector, write); };
+  auto ask = [&] { prefetch_lines(start, 0, frame.parts * vector, write, far); };
   if (streams && vector >= kLeastStreamed)  // whole lines go past the caches, the few others of a row are not worth asking for
     either(streams, [] {}, ask);
   else

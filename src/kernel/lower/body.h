@@ -92,7 +92,7 @@ class Body {
 
   int computes_ = 0;
   int functions_ = 0;  // members of many instructions
-  int live_ = 0;  // values that are alive at once, at most
+  int live_ = 0;       // values that are alive at once, at most
   void count_live();
   const graph::Graph& g_;
   const graph::Group& group_;

@@ -32,7 +32,7 @@ RowPanel row_panel(const Body& body, const std::vector<const Axis*>& kept, const
 }
 
 Panel::Panel(Builder& b, Nest& nest, Body& body, const Axis& tiled, const Axis& lanes, std::int64_t height, std::int64_t width)
-    : b_(b), nest_(nest), tiled_(tiled), lanes_(lanes), strips_(ceil_div(tiled.extent, height)) {
+    : b_(b), nest_(nest), tiled_(tiled), lanes_(lanes), strips_(ceil_div(tiled.extent, height)), rows_(height), width_(width) {
   const std::int64_t pitch = pitch_of(width);
   const std::size_t panels = nest.add_walk({{&tiled, pitch}, {&lanes, 1}});
   arrays_ = body.read_across(tiled, lanes, panels);
@@ -67,6 +67,22 @@ void Panel::fill(Ref first, Ref last) {
     b_.tile(a.buffer, nest_.index(b_, a.access), a.panel, nest_.index(b_, accesses_.back()), pitch_, read_);
   b_.end();
   nest_.return_to(at_strip);
+}
+
+void Panel::ask(const std::vector<Ref>& position, Ref row, Ref top, Ref first) {
+  const std::vector<Ref> at_row = nest_.position();
+  const std::int64_t share = ceil_div(width_, rows_);
+  const Ref number = b_.compute(Op::Subtract, Dtype::int64, row, top_);
+  const Ref column = plus(b_, first, times(b_, number, b_.index(share)));
+  const Ref line = b_.loop(LoopKind::Vector, b_.index(0), b_.index(rows_), 4);
+  for (std::int64_t n = 0; n < share; ++n) {
+    nest_.return_to(position);
+    nest_.open(b_, lanes_, plus(b_, column, b_.index(n)), false, accesses_);
+    nest_.open(b_, tiled_, plus(b_, top, line), true, accesses_);
+    for (const Body::Across& a : arrays_) b_.prefetch(a.buffer, nest_.index(b_, a.access), true);
+  }
+  b_.end();
+  nest_.return_to(at_row);
 }
 
 Ref Panel::loop(std::int64_t rows_ahead, std::vector<Ref>* ahead) {

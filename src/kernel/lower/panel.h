@@ -20,6 +20,11 @@ class Panel {
   void open(Ref top, Ref bottom);
   /// Reads the tiles of columns [first, last), at most `width`, of the strip.
   void fill(Ref first, Ref last);
+  /// Asks for one row's share of what `fill` reads later on in another strip, from row `top` and column `first` on, where the other axes
+  /// are at `position`: all rows of this strip ask for all of it.
+  void ask(const std::vector<Ref>& position, Ref row, Ref top, Ref first);
+  /// The first row of a strip.
+  Ref top_of(Ref strip) { return b_.compute(ops::Op::Multiply, Dtype::int64, strip, height_); }
   /// Opens a Serial loop over the strip's rows, in the nest, too. `ahead`: where there the row so many further is, or the strip's last.
   Ref loop(std::int64_t rows_ahead = 0, std::vector<Ref>* ahead = nullptr);
   /// Of each scratch buffer.
@@ -34,7 +39,7 @@ class Panel {
   const Axis& lanes_;
   std::vector<Body::Across> arrays_;
   std::vector<std::size_t> accesses_;  // the arrays', and the last: that of all panels
-  std::int64_t strips_;
+  std::int64_t strips_, rows_, width_;
   std::vector<std::int64_t> bytes_;
   Ref count_, height_, pitch_;
   Ref top_ = kNone, bottom_ = kNone;  // the strip's rows
