@@ -128,16 +128,20 @@ std::vector<Dtype> operand_types(const char* what, std::span<const Operand* cons
 Array elementwise(Op op, std::initializer_list<const Operand*> operands) {
   const char* what = ops::info(op).name.data();
   const std::span<const Operand* const> all(operands.begin(), operands.size());
-  std::vector<Shape> shapes;
+  const Shape* one = nullptr;
   bool same = true;
   for (const Operand* o : all) {
     if (o->array() == nullptr) continue;
     const Shape& s = shape_of(*o->array(), what);
     if (s.empty()) continue;
-    if (!shapes.empty() && !base::same(shapes.back(), s)) same = false;
-    if (shapes.empty() || !same) shapes.push_back(s);
+    if (one) same = same && base::same(*one, s);
+    one = &s;
   }
-  const Shape shape = shapes.empty() ? Shape() : same ? shapes[0] : broadcast_shapes(what, shapes);
+  std::vector<Shape> shapes;  // all that have axes: a message lists them, whether or not it is certain that two are the same
+  if (!same)
+    for (const Operand* o : all)
+      if (o->array() && o->array()->ndim() > 0) shapes.push_back(o->array()->shape());
+  const Shape shape = !one ? Shape() : same ? *one : broadcast_shapes(what, shapes);
 
   // The condition of `where` does not take part in promotion.
   const std::size_t first = ops::info(op).rule == ops::Rule::Where ? 1 : 0;

@@ -80,6 +80,7 @@ TEST(Errors, elementwise) {
       THROWS(ShapeError, "add: shapes cannot be broadcast; got (2) and (2,3); make the axes equal or 1", v + m),
       THROWS(ShapeError, "where: shapes cannot be broadcast; got (2), (3) and (2); make the axes equal or 1",
              where(b, Array({1, 2, 3}), v)),
+      THROWS(ShapeError, "fma: shapes cannot be broadcast; got (2), (2) and (3); make the axes equal or 1", fma(v, v, Array({1, 2, 3}))),
       THROWS(ShapeError, "multiply: shapes cannot be broadcast; got (2,0) and (2); make the axes equal or 1", e * v),
       THROWS(DtypeError, "negative: takes numbers, not bool; got bool; convert with astype first", -b),
       THROWS(DtypeError, "subtract: takes numbers, not bool; got bool and bool; convert with astype first", b - true),
