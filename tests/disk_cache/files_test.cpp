@@ -156,11 +156,7 @@ TEST(Log, LevelsSayMore) {
                                                {2, ": from disk, "},
                                                {3, "sinter: fusion of "},
                                                {3, "operations, 1 stored)"},
-                                               
-                                               {
-                                                   4,
-                                                   "= load b0[",
-                                               },
+                                               {4, "= load b0["},
                                                {5, "ModuleID"},
                                                {5, "define "}};
   for (int level = 0; level <= 5; ++level) {

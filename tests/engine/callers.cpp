@@ -1,5 +1,7 @@
 // Compiled functions called by several threads: results, counters and the life of entries, with sizes that change or not.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -230,6 +232,41 @@ TEST(RecentThreads, TheLastMissTellsOfTheEntryUsedLast) {
   f(ones({2}));
   f(ones({5}));
   EXPECT_TRUE(tests::has(f.explain(), "float32[2] -> float32[5]")) << f.explain();
+}
+
+// While other threads trace, generate, run and clear: the child has none of them, and finds no lock taken.
+TEST(Callers, ForkWhileOthersCall) {
+  auto known = compile([](const Array& x) { return exp(x) + 0.5; });
+  auto changing = compile([](const Array& x) { return sum(x * x.shape(0)); }, true);
+  EXPECT_EQ(known(zeros({4})).to_vector<float>()[3], 1.5f);
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> others;
+  for (int t = 0; t < 4; ++t)
+    others.emplace_back([&, t] {
+      for (int i = 0; !stop; ++i) {
+        known(zeros({1 + i % 5})).eval();
+        changing(ones({2 + i % 7})).eval();
+        const float k = static_cast<float>(i);
+        compile([k](const Array& x) { return x * k; })(1.0f);
+        if (t == 0 && i % 50 == 0) clear_cache();
+      }
+    });
+  for (int i = 0; i < 12; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(30);
+      const bool right = known(zeros({4})).to_vector<float>()[3] == 1.5f && known(zeros({3, 2})).to_vector<float>()[5] == 1.5f &&
+                         changing(ones({3})).item<float>() == 9 && changing(ones({40})).item<float>() == 1600 &&
+                         compile([i](const Array& x) { return tanh(x) - i; })(0.0f).item<float>() == static_cast<float>(-i);
+      _exit(right ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  stop = true;
+  for (std::thread& t : others) t.join();
 }
 
 // Memory given back by another thread than took it: counted to the byte, and idle where it can be released.

@@ -1,8 +1,5 @@
 // Faults that users of array compilers have met, each as the kind that it stands for: over the dtypes, lengths and operations it can touch.
-// Test N of suite `hazard` is line N of that list.
-//
-// In part:
-//   13        replay for other sizes without a new trace needs symbolic sizes; the values are tested with {.shapeless = true}
+// Test N of suite `hazard` is line N of that list; lines 34 to 37, which are about files, are in tests/disk_cache.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -386,6 +386,40 @@ TEST(hazard, hazard_13_reductions_over_axes_that_were_one) {
   }
 }
 
+// The kind: every reduction, of every dtype, along each axis and all, whatever sizes the trace saw first. Sizes above 1 share a trace.
+TEST(hazard, hazard_13_every_reduction) {
+  const auto f = [](const Array& x) {
+    Arrays out;
+    const auto reduce = [&](const Axes& axes, bool keep) {
+      for (const Array& r : {sum(x, axes, keep), prod(x, axes, keep), max(x, axes, keep), min(x, axes, keep), all(x, axes, keep),
+                             any(x, axes, keep), mean(x, axes, keep), var(x, axes, keep)})
+        out.push_back(r);
+    };
+    for (bool keep : {false, true}) {
+      reduce({}, keep);
+      for (int axis : {0, 1}) {
+        reduce(axis, keep);
+        out.push_back(argmax(x, axis, keep));
+        out.push_back(argmin(x, axis, keep));
+      }
+    }
+    return out;
+  };
+  for (Dtype t : {float32, bfloat16, int8, uint64, bool_}) {
+    for (const std::vector<std::pair<int, int>>& order :
+         {std::vector<std::pair<int, int>>{{1, 1}, {1, 4}, {3, 1}, {3, 4}, {1, 1}}, {{3, 4}, {1, 4}, {5, 2}, {3, 1}, {17, 9}}}) {
+      auto compiled = compile(f, true);
+      compiled.clear();
+      const std::int64_t before = compiled.stats().traces;
+      for (auto [n, m] : order) {
+        const Array x = astype(reshape(arange(n * m) * 7 % 5 + 1, {n, m}), t);
+        EXPECT_EQ(graph::difference(elements_of(compiled(x)), elements_of(f(x))), "") << name(t) << ' ' << n << ", " << m;
+      }
+      EXPECT_LE(compiled.stats().traces - before, 4) << name(t) << ": one for each set of axes of size 1\n" << compiled.explain();
+    }
+  }
+}
+
 TEST(hazard, hazard_22_a_reduction_compared_with_its_operand) {
   std::vector<int> v;
   for (int i = 0; i < 1024; ++i) v.push_back(i * 389 % 1024);

@@ -138,6 +138,37 @@ TEST(spec_4_3, escaped_to_another_trace_of_the_same_function) {
   EXPECT_TRUE(has(thrown<TraceError>([&] { f(ones({2})); }), "escaped"));
 }
 
+// From what a transform, a branch or a loop runs without data, compiled or not.
+TEST(spec_4_3, escaped_from_transforms_branches_and_loops) {
+  Array kept;
+  const auto keep = [&kept](const Array& x) {
+    kept = x + 1;
+    return x * 2;
+  };
+  const std::pair<const char*, std::function<Array(const Array&)>> ways[] = {
+      {"vmap", [&](const Array& x) { return vmap(keep)(x); }},
+      {"cond", [&](const Array& x) { return cond(sum(x) > 0, keep, keep, x); }},
+      {"while_loop", [&](const Array& x) { return while_loop([](const Array& v) { return sum(v) < 9; }, keep, x); }},
+      {"fori_loop", [&](const Array& x) { return fori_loop(0, 2, [&](const Array&, const Array& v) { return keep(v); }, x); }},
+      {"scan",
+       [&](const Array& x) {
+         return scan([&](const Array& c, const Array& v) { return std::pair(c + v, keep(v)); }, Array(0.0f), x).second;
+       }},
+  };
+  const Array x({1.f, 2.f});
+  for (const auto& [name, f] : ways)
+    for (bool compiled : {false, true}) {
+      kept = Array();
+      const Array y = compiled ? compile(f)(x) : f(x);
+      ASSERT_TRUE(kept.valid()) << name;
+      EXPECT_EQ(y.shape(), x.shape());
+      const std::function<void()> uses[] = {[&] { kept.eval(); }, [&] { text(kept); }, [&] { (void)exp(kept); },
+                                            [&] { compile([](const Array& v) { return v; })(kept); },
+                                            [&] { compile([&](const Array& v) { return v + kept; })(x); }};
+      for (const auto& use : uses) EXPECT_TRUE(has(thrown<TraceError>(use), "escaped from")) << name << ", compiled " << compiled;
+    }
+}
+
 // ---- captures -------------------------------------------------------------------------------------------------------------------------
 
 template <class F>
@@ -166,6 +197,9 @@ TEST(spec_4_4, held_by_value_is_a_constant) {
   constant([s = std::optional<Array>(x)](const Array& a) { return a * *s; }, "optional");
   constant([s = std::variant<int, Array>(x)](const Array& a) { return a * std::get<1>(s); }, "variant");
   constant([s = std::pair{1, x}](const Array& a) { return a * s.second; }, "pair");
+  const Array lazy = Array(0.25) * 2;
+  constant([lazy](const Array& a) { return a * lazy; }, "not evaluated yet");
+  constant([v = std::vector{Array(0.25) * 2}](const Array& a) { return a * v[0]; }, "not evaluated yet, in a vector");
   constant(Linear{x}, "functor");
   constant(deep, "vector in a functor");
   constant([deep](const Array& a) { return deep(a); }, "struct");
@@ -204,6 +238,13 @@ TEST(spec_4_4, the_first_operation_is_the_one_that_was_called) {
   }
 }
 
+struct Member {
+  Array k;
+  auto through_this(CompileOptions options = {}) {
+    return compile([this](const Array& a) { return a * k; }, options);
+  }
+};
+
 TEST(spec_4_4, reached_in_another_way_is_refused) {
   Array x(0.5);
   auto shared = std::make_shared<Array>(x);
@@ -214,6 +255,11 @@ TEST(spec_4_4, reached_in_another_way_is_refused) {
   refused([p](const Array& a) { return a * *p; }, "pointer");
   refused([shared](const Array& a) { return a * *shared; }, "shared_ptr");
   refused([r = std::ref(x)](const Array& a) { return a * r.get(); }, "reference_wrapper");
+  Member member{x};
+  EXPECT_EQ(thrown<CaptureError>([&] { member.through_this()(4.0); }).substr(0, 9), "multiply:") << "member through this";
+  EXPECT_EQ(value(member.through_this({.captures = Captures::constant})(4.0)), 2);
+  const Array lazy = Array(0.25) * 2;
+  refused([&lazy](const Array& a) { return a * lazy; }, "not evaluated yet");
   refused([](const Array& a) { return a * global_array; }, "global");
   refused([](const Array& a) { return a * local; }, "static");
   refused(std::bind([](const Array& a, const Array& b) { return a * b; }, std::placeholders::_1, std::cref(x)), "bind of a reference");
