@@ -113,10 +113,7 @@ Arrays mlp_gradient(const Arrays& in) {
 
 Array rmsnorm(const Arrays& in) { return in[0] * rsqrt(mean(in[0] * in[0], -1, true) + 1e-5) * in[1]; }
 
-Array colsum_var(const Arrays& in) {
-  Array centred = in[0] - mean(in[0], 0, true);
-  return mean(centred * centred, 0);
-}
+Array colsum_var(const Arrays& in) { return var(in[0], 0); }
 
 Array chain200(const Arrays& in) {
   Array x = in[0];

@@ -60,13 +60,50 @@ Array divided(const Array& x, const Dim& n, int ddof = 0) {
   return x / api::operand({count, [](std::int64_t c) { return static_cast<double>(std::max<std::int64_t>(c, 0)); }});
 }
 
+// Of some elements, evenly spread along the first folded axis that is long and has kept ones behind it: how many there, and how far
+// apart; none where there is no such axis. A function of the shape alone, as the order of the sums is.
+struct Sample {
+  int axis = -1;
+  std::int64_t step = 0;
+  Dim count = 0;
+};
+Sample sample_of(const Shape& s, const std::vector<int>& folded) {
+  constexpr std::int64_t kLong = 1024, kFar = 61, kNear = 13;  // no divisors of what data repeats after
+  int last = static_cast<int>(s.size()) - 1;                   // of the kept axes
+  for (; last >= 0; --last)
+    if (!std::binary_search(folded.begin(), folded.end(), last) && s[static_cast<std::size_t>(last)] != 1) break;
+  for (int axis : folded) {
+    const Dim& n = s[static_cast<std::size_t>(axis)];
+    if (axis >= last || n < 2 * kNear) continue;
+    if (n >= kLong) return {axis, kFar, n / kFar / 8 * 8};  // whole bands of rows
+    return {axis, kNear, n / kNear};
+  }
+  return {};
+}
+
+// Along the last axes a kernel goes over each row twice, while a cache has it: the mean, then the squares of the distances to it. Along
+// others memory would be read twice. There the sums are of the distances to a shift and of their squares (Chan, Golub and LeVeque,
+// "Algorithms for computing the sample variance", 1983): the error is that of two passes as long as the shift is as near to the mean as the
+// elements are, and grows by at most `step` if all the sample lies elsewhere. The variance does not depend on the shift, so neither do its
+// derivatives.
 Array variance(const char* what, const Array& operand, const Axes& axes, bool keepdims, int ddof) {
   api::require_real(what, operand);
   const Array x = engine::cast(operand, computing(operand.dtype()));
   const std::vector<int> folded = api::axes_of(what, axes, x.shape());
   const Dim n = folded_size(x.shape(), folded);
-  const Array center = divided(sum(x, folded, true), n);
-  return divided(sum(square(x - center), folded, keepdims), n, ddof);
+  const Sample sample = api::is_empty(x.shape()) ? Sample{} : sample_of(x.shape(), folded);
+  if (sample.axis < 0) {
+    const Array center = divided(sum(x, folded, true), n);
+    return divided(sum(square(x - center), folded, keepdims), n, ddof);
+  }
+  const auto at = static_cast<std::size_t>(sample.axis);
+  Shape start(std::vector<Dim>(x.shape().size(), 0)), step(std::vector<Dim>(x.shape().size(), 1)), size = x.shape();
+  step[at] = sample.step, size[at] = sample.count;
+  const Number share{folded_size(size, folded), [](std::int64_t c) { return 1 / static_cast<double>(c); }};
+  const Array some = api::sliced(stop_gradient(x), start, size, step);
+  const Array distance = sum(some, folded, true) * api::operand(share) - x;
+  const Array total = sum(distance, folded, keepdims), squares = sum(square(distance), folded, keepdims);
+  return divided(maximum(squares - total * divided(total, n), 0), n, ddof);
 }
 
 }  // namespace

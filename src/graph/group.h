@@ -8,7 +8,7 @@
 namespace sinter::graph {
 
 /// Pointwise nodes (elementwise, Cast, Arange, RandomBits, Take, TakeAlong, Pad, Constant) over one shape, the space, and reductions over
-/// it along the same axes. Where those are the space's last axes, its rows, there may also be pointwise nodes of which each row has one
+/// it along the same axes. Where those are neighbours, the space's rows, there may also be pointwise nodes of which each row has one
 /// element (their shapes are that of the reductions' results, whatever their axes of size 1), and members may read row values, through
 /// views, at every element of the row. Or a Cumulative node, what it reads and what is made of it at the same places.
 struct Group {

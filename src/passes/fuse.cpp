@@ -286,7 +286,7 @@ class Fuser {
       return "it is read at other places; others need it, or to compute it there would repeat too much work";
     }
     const bool joins = can_join(consumer, operand);
-    if (is_reduce(p) && !is_row_value(producer)) return "the reduction's rows are few and long, or not the last axes";
+    if (is_reduce(p) && !is_row_value(producer)) return "the reduction's rows are few, far apart and long, or along axes apart";
     if (is_row_value(producer) && !joins) return "it is read in other rows than its own";
     if (is_view(c.in[operand]) && !joins) return "computing it in the shape of its view would repeat work, or others need it as it is";
     if (!joins) return "shapes differ";

@@ -15,6 +15,9 @@ using ops::OpKind;
 // A row is one thread's work: a few long ones are better folded in blocks, each kernel by all threads.
 constexpr std::int64_t kManyRows = 16;
 constexpr std::int64_t kShortRow = 16384;  // elements: some 10 us
+// Along axes that others follow, rows are columns of memory, of which some hundreds are passed over at once: they are to stay in a cache.
+constexpr std::int64_t kLongColumn = 1024;
+constexpr std::int64_t kFewColumns = 16;  // lanes would be idle
 
 bool is_reduce(const Node& n) { return ops::info(n.op).kind == OpKind::Reduce; }
 bool has(const std::vector<std::int64_t>& axes, std::size_t d) {
@@ -39,23 +42,25 @@ RowSpaces::RowSpaces(const Graph& g) : g_(g) {
   find_read_only();
 }
 
-// The first reduction of a shape along its last axes says what the rows are.
+// The first reduction of a shape along neighbouring axes says what the rows are.
 void RowSpaces::add_space(const Node& reduction) {
   const Shape& shape = g_[reduction.in[0]].type.shape;
   if (find(shape) != kNone) return;
   Space s{shape, folded_axes(g_, reduction), {}};
-  Dim rows = 1, length = 1;
+  Dim rows = 1, length = 1, behind = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 1) continue;
     if (has(s.axes, d)) {
+      if (behind > 1) return;
       length *= shape[d];
     } else {
-      if (length > 1) return;  // behind a folded axis
+      if (length > 1) behind *= shape[d];
       rows *= shape[d];
       s.rows.push_back(shape[d]);
     }
   }
-  if (length < 2 || rows == 0 || (rows < kManyRows && length > kShortRow)) return;
+  if (length < 2 || rows == 0) return;
+  if (behind > 1 ? length > kLongColumn || behind < kFewColumns : rows < kManyRows && length > kShortRow) return;
   spaces_.push_back(std::move(s));
 }
 

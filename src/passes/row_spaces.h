@@ -1,8 +1,9 @@
 // RowSpaces: which values of a graph there is one of for each row of a reduction. Layer: passes.
 //
-// A row space is a shape whose last axes a reduction folds; its rows are those axes' elements. Row values are the reduction's results, what
-// is computed from them one a row, and what is only read by the two. A kernel that goes over the rows can hold a row's values while it
-// reads the row again: so a reduction, what reads it at every element of its row, and further reductions of that can be one kernel.
+// A row space is a shape of which a reduction folds neighbouring axes; its rows are those axes' elements: side by side where the axes are
+// the last, else columns of memory. Row values are the reduction's results, what is computed from them one a row, and what is only read by
+// the two. A kernel that goes over the rows can hold a row's values while it reads the row again: so a reduction, what reads it at every
+// element of its row, and further reductions of that can be one kernel.
 #pragma once
 #include <vector>
 

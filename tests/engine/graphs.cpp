@@ -268,6 +268,101 @@ const Case kCases[] = {
        return %2, %5, %6
      })",
      1e-3, 1},
+    {"softmax_of_columns", R"(graph g(%0: float32[3,21,37]) {
+       %1 = max %0 {dtype=float32 axes=1} : float32[3,37]
+       %2 = reshape %1 {shape=3,1,37} : float32[3,1,37]
+       %3 = broadcast_to %2 {shape=3,21,37} : float32[3,21,37]
+       %4 = subtract %0, %3 : float32[3,21,37]
+       %5 = exp %4 : float32[3,21,37]
+       %6 = sum %5 {dtype=float32 axes=1} : float32[3,37]
+       %7 = reshape %6 {shape=3,1,37} : float32[3,1,37]
+       %8 = broadcast_to %7 {shape=3,21,37} : float32[3,21,37]
+       %9 = divide %5, %8 : float32[3,21,37]
+       return %9
+     })",
+     1e-5, 1},
+    {"softmax_of_columns_and_what_it_sums", R"(graph g(%0: float32[70,600]) {
+       %1 = max %0 {dtype=float32 axes=0} : float32[600]
+       %2 = reshape %1 {shape=1,600} : float32[1,600]
+       %3 = broadcast_to %2 {shape=70,600} : float32[70,600]
+       %4 = subtract %0, %3 : float32[70,600]
+       %5 = exp %4 : float32[70,600]
+       %6 = sum %5 {dtype=float32 axes=0} : float32[600]
+       %7 = reshape %6 {shape=1,600} : float32[1,600]
+       %8 = broadcast_to %7 {shape=70,600} : float32[70,600]
+       %9 = divide %5, %8 : float32[70,600]
+       %10 = log %6 : float32[600]
+       return %9, %10, %6
+     })",
+     1e-4, 1},
+    {"softmax_of_columns_of_halves", R"(graph g(%0: float16[2,40,19]) {
+       %1 = max %0 {dtype=float16 axes=1} : float16[2,19]
+       %2 = reshape %1 {shape=2,1,19} : float16[2,1,19]
+       %3 = broadcast_to %2 {shape=2,40,19} : float16[2,40,19]
+       %4 = subtract %0, %3 : float16[2,40,19]
+       %5 = exp %4 : float16[2,40,19]
+       %6 = sum %5 {dtype=float16 axes=1} : float16[2,19]
+       %7 = reshape %6 {shape=2,1,19} : float16[2,1,19]
+       %8 = broadcast_to %7 {shape=2,40,19} : float16[2,40,19]
+       %9 = divide %5, %8 : float16[2,40,19]
+       return %9
+     })",
+     1e-2, 1},
+    {"softmax_of_few_columns", R"(graph g(%0: float32[40,7]) {
+       %1 = max %0 {dtype=float32 axes=0} : float32[7]
+       %2 = reshape %1 {shape=1,7} : float32[1,7]
+       %3 = broadcast_to %2 {shape=40,7} : float32[40,7]
+       %4 = subtract %0, %3 : float32[40,7]
+       %5 = exp %4 : float32[40,7]
+       %6 = sum %5 {dtype=float32 axes=0} : float32[7]
+       %7 = reshape %6 {shape=1,7} : float32[1,7]
+       %8 = broadcast_to %7 {shape=40,7} : float32[40,7]
+       %9 = divide %5, %8 : float32[40,7]
+       return %9
+     })",
+     1e-5, 3},
+    {"softmax_of_columns_of_two_blocks", R"(graph g(%0: float32[1100,20]) {
+       %1 = max %0 {dtype=float32 axes=0} : float32[20]
+       %2 = reshape %1 {shape=1,20} : float32[1,20]
+       %3 = broadcast_to %2 {shape=1100,20} : float32[1100,20]
+       %4 = subtract %0, %3 : float32[1100,20]
+       %5 = exp %4 : float32[1100,20]
+       %6 = sum %5 {dtype=float32 axes=0} : float32[20]
+       %7 = reshape %6 {shape=1,20} : float32[1,20]
+       %8 = broadcast_to %7 {shape=1100,20} : float32[1100,20]
+       %9 = divide %5, %8 : float32[1100,20]
+       return %9
+     })",
+     1e-3, 5},
+    {"columns_of_two_axes", R"(graph g(%0: float32[4,9,30], %1: float32[30], %2: float32[30]) {
+       %3 = sum %0 {dtype=float32 axes=0,1} : float32[30]
+       %4 = reshape %3 {shape=1,1,30} : float32[1,1,30]
+       %5 = constant {bits=1021542969} : float32[]
+       %6 = broadcast_to %5 {shape=1,1,30} : float32[1,1,30]
+       %7 = multiply %4, %6 : float32[1,1,30]
+       %8 = broadcast_to %7 {shape=4,9,30} : float32[4,9,30]
+       %9 = subtract %0, %8 : float32[4,9,30]
+       %10 = multiply %9, %9 : float32[4,9,30]
+       %11 = sum %10 {dtype=float32 axes=0,1} : float32[30]
+       %12 = add %11, %1 : float32[30]
+       %13 = rsqrt %12 : float32[30]
+       %14 = reshape %13 {shape=1,1,30} : float32[1,1,30]
+       %15 = broadcast_to %14 {shape=4,9,30} : float32[4,9,30]
+       %16 = multiply %9, %15 : float32[4,9,30]
+       %17 = broadcast_to %2 {shape=4,9,30} : float32[4,9,30]
+       %18 = add %16, %17 : float32[4,9,30]
+       return %18, %13
+     })",
+     1e-4, 1},
+    {"columns_of_a_transposed_array", R"(graph g(%0: float32[40,50]) {
+       %1 = transpose %0 {axes=1,0} : float32[50,40]
+       %2 = sum %1 {dtype=float32 axes=0} : float32[40]
+       %3 = reshape %2 {shape=1,40} : float32[1,40]
+       %4 = broadcast_to %3 {shape=50,40} : float32[50,40]
+       %5 = subtract %1, %4 : float32[50,40]
+       return %5
+     })",
+     1e-4, 1},
     {"tall_columns_of_halves", R"(graph g(%0: float16[2,1100,37]) {
        %1 = sum %0 {dtype=float16 axes=1} : float16[2,37]
        return %1

@@ -159,7 +159,27 @@ bool Emitter::emit_affine(Prim prim, std::span<const Val> operands, Val* result)
   const bool plus = prim == Prim::add;
   Value* step = is_number(ys, 0) ? xs : plus && is_number(xs, 0) ? ys : plus ? b.CreateAdd(xs, ys) : b.CreateSub(xs, ys);
   *result = affine(plus ? b.CreateAdd(xb, yb) : b.CreateSub(xb, yb), step);
+  if (plus && x.uniform != y.uniform) {
+    Bundle& sum = bundles_[result->id];
+    const Bundle& index = x.uniform ? y : x;
+    Value* added = x.uniform ? xb : yb;
+    sum.outer = index.outer ? b.CreateAdd(index.outer, added) : added;
+    sum.inner = index.inner ? index.inner : index.base;
+  }
   return true;
+}
+
+// In two steps, the first behind what it needs: outside the loop where that is known there, so that a loop over many rows has a pointer to
+// each instead of an addition a row and iteration.
+Value* Emitter::address(Value* buffer, llvm::Type* element, const Bundle& index) {
+  if (!index.outer || !llvm::isa<llvm::Instruction>(index.outer)) return address(buffer, element, index.base);
+  auto [at, fresh] = starts_.try_emplace({buffer, element, index.outer}, nullptr);
+  if (fresh) {
+    llvm::IRBuilderBase::InsertPointGuard guard(b);
+    move_behind(b, index.outer);
+    at->second = address(buffer, element, index.outer);
+  }
+  return address(at->second, element, index.inner);
 }
 
 }  // namespace sinter::backends

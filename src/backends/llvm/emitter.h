@@ -6,6 +6,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "backends/codegen.h"
@@ -20,6 +21,8 @@ struct Bundle {
   Values parts;                   // uniform: one scalar. Affine and not yet needed lane by lane: empty
   llvm::Value* base = nullptr;    // affine: of lane 0 of part 0
   llvm::Value* step = nullptr;    // affine: uniform
+  llvm::Value* outer = nullptr;   // affine, where base is a sum: what was added to the index; null: nothing
+  llvm::Value* inner = nullptr;   // and the rest
   llvm::Value* spread = nullptr;  // of a uniform: the same in all lanes, once needed
   int calls = 0;                  // calls written before it
   Values slots;                   // of the stack, once needed behind a later call
@@ -112,6 +115,7 @@ class Emitter : public ops::Machine {
   std::vector<ops::Val> part_by_part(std::vector<ops::Val> state, Condition condition, Body body);
   bool emit_affine(ops::Prim prim, std::span<const ops::Val> operands, ops::Val* result);
   llvm::Value* address(llvm::Value* buffer, llvm::Type* element, llvm::Value* index) { return b.CreateGEP(element, buffer, index); }
+  llvm::Value* address(llvm::Value* buffer, llvm::Type* element, const Bundle& index);
   llvm::Value* addresses(llvm::Value* buffer, llvm::Type* element, const ops::Val& index, int part);
   void prefetch_lines(llvm::Value* address, int ahead, int bytes, bool write, bool far = false);
   void prefetch_ahead(llvm::Value* address, int bytes, bool write) {
@@ -138,6 +142,7 @@ class Emitter : public ops::Machine {
   int calls_ = 0;
   Rolled* rolled_ = nullptr;
   std::map<std::pair<Dtype, std::uint64_t>, std::uint32_t> constants_;
+  std::map<std::tuple<llvm::Value*, llvm::Type*, llvm::Value*>, llvm::Value*> starts_;  // by buffer, element and place
 };
 
 }  // namespace sinter::backends

@@ -83,7 +83,7 @@ Value* Emitter::addresses(Value* buffer, llvm::Type* element, const Val& index, 
   if (!i.base) return b.CreateGEP(element, buffer, lanes(index)[static_cast<std::size_t>(part)]);
   Value* offset = frame.offsets[static_cast<std::size_t>(part)];
   if (!is_one(i.step)) offset = b.CreateMul(offset, splat(b, i.step, frame.width));
-  return b.CreateGEP(element, address(buffer, element, i.base), offset);
+  return b.CreateGEP(element, address(buffer, element, i), offset);
 }
 
 void Emitter::prefetch_lines(Value* address, int ahead, int bytes, bool write, bool far) {
@@ -98,7 +98,7 @@ void Emitter::prefetch_lines(Value* address, int ahead, int bytes, bool write, b
 void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write, Value* streams, bool far) {
   if (!frame.masks.empty() || !contiguous(index)) return;
   llvm::Type* element = llvm::IntegerType::get(b.getContext(), static_cast<unsigned>(8 * size_of(dtype)));
-  Value* start = address(buffer, element, bundles_[index.id].base);
+  Value* start = address(buffer, element, bundles_[index.id]);
   const int vector = frame.width * size_of(dtype);
   auto ask = [&] { prefetch_lines(start, 0, frame.parts * vector, write, far); };
   if (streams && vector >= kLeastStreamed)  // whole lines go past the caches, the few others of a row are not worth asking for
@@ -158,7 +158,7 @@ Val Emitter::load(Value* buffer, Dtype storage, const Val& index, const Val* con
     for (int p = 0; p < frame.parts; ++p) out.push_back(b.CreateMaskedGather(vector, addresses(buffer, element, index, p), align));
     return varying(storage, std::move(out));
   }
-  Value* start = address(buffer, element, i.base);
+  Value* start = address(buffer, element, i);
   Value* padding = tail ? splat(b, b.CreateAlignedLoad(element, start, align), frame.width) : nullptr;
   for (int p = 0; p < frame.parts; ++p) {
     Value* from = p == 0 ? start : b.CreateConstGEP1_64(vector, start, static_cast<std::uint64_t>(p));
@@ -190,7 +190,7 @@ void Emitter::tile(Value* from, Dtype storage, const Val& index, Value* to, cons
   const Bundle of = bundles_[index.id];
   check(frame.parts == 1 && of.base && contiguous(place), "codegen: a tile of several parts, or not in steps");
   llvm::Type* element = lane_type(b.getContext(), storage);
-  const Walk walk{element, address(from, element, of.base), of.step, address(to, element, bundles_[place.id].base), step, count};
+  const Walk walk{element, address(from, element, of), of.step, address(to, element, bundles_[place.id]), step, count};
   if (frame.masks.empty()) return tile_of_all(walk);
   either(b.CreateNot(frame.full), [&] { tile_of_some(walk); }, [&] { tile_of_all(walk); });
 }
@@ -338,7 +338,7 @@ void Emitter::store(Value* buffer, Dtype storage, const Val& index, const Val& v
     }
     return;
   }
-  store_vectors(address(buffer, element, i.base), in, align, streams);
+  store_vectors(address(buffer, element, i), in, align, streams);
 }
 
 // The index of a float32 inside the pairs.
@@ -352,7 +352,7 @@ std::pair<Val, Val> Emitter::load_pair(Value* buffer, const Val& index, const Va
     return {load(buffer, Dtype::float32, pair_index(index, 0), condition), load(buffer, Dtype::float32, pair_index(index, 1), condition)};
   }
   llvm::Type* both = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(2 * frame.width));
-  Value* start = address(buffer, b.getInt64Ty(), bundles_[index.id].base);
+  Value* start = address(buffer, b.getInt64Ty(), bundles_[index.id]);
   Values parts[2];
   for (int p = 0; p < frame.parts; ++p) {
     Value* raw = b.CreateAlignedLoad(both, b.CreateConstGEP1_64(both, start, static_cast<std::uint64_t>(p)), llvm::Align(4));
@@ -377,7 +377,7 @@ void Emitter::store_pair(Value* buffer, const Val& index, const Val& re, const V
   for (int l = 0; l < frame.width; ++l) mask.append({l, l + frame.width});
   Values both;
   for (std::size_t p = 0; p < real.size(); ++p) both.push_back(b.CreateShuffleVector(real[p], imaginary[p], mask));
-  store_vectors(address(buffer, b.getInt64Ty(), bundles_[index.id].base), both, llvm::Align(4), streams);
+  store_vectors(address(buffer, b.getInt64Ty(), bundles_[index.id]), both, llvm::Align(4), streams);
 }
 
 }  // namespace sinter::backends

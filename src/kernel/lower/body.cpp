@@ -230,7 +230,7 @@ Ref Body::load(Id id) {
   Leaf& leaf = leaves_.at(id);
   if (leaf.loaded == kNone) {
     leaf.loaded = b_.load(leaf.buffer, nest_.index(b_, leaf.access));
-    if (scoped_) scope_leaves_.push_back(id);
+    if (!scopes_.empty()) scopes_.back().leaves.push_back(id);
   }
   return leaf.loaded;
 }
@@ -257,7 +257,7 @@ void Body::emit(const std::vector<Id>& members) {
       value(g_[id].in[0]);  // a reduction's operand: read before stores, which may share its memory
     } else if (g_[id].op != Op::Constant) {
       values_[id] = compute(id);
-      if (scoped_) scope_members_.push_back(id);
+      if (!scopes_.empty()) scopes_.back().members.push_back(id);
     }
 }
 Body::Place Body::place_of(Id output) const {
@@ -270,14 +270,21 @@ Body::Place Body::scratch_row(Dtype t, const Axis& lanes) {
 void Body::store(Id member, Place place) { b_.store(place.buffer, nest_.index(b_, place.access), values_.at(member)); }
 void Body::load_kept(Id member, Place place) {
   values_[member] = b_.load(place.buffer, nest_.index(b_, place.access));
-  scope_members_.push_back(member);
+  scopes_.back().members.push_back(member);
+}
+Ref Body::define(Id member, Ref result) {
+  if (!scopes_.empty()) scopes_.back().members.push_back(member);
+  return std::exchange(values_.try_emplace(member, kNone).first->second, result);
+}
+void Body::open_scope() {
+  scopes_.emplace_back();
+  insides_.clear();
 }
 void Body::close_scope() {
-  for (Id id : scope_members_) values_.erase(id);
-  for (Id id : scope_leaves_) leaves_.at(id).loaded = kNone;
-  scope_members_.clear(), scope_leaves_.clear();
+  for (Id id : scopes_.back().members) values_.erase(id);
+  for (Id id : scopes_.back().leaves) leaves_.at(id).loaded = kNone;
+  scopes_.pop_back();
   insides_.clear();
-  scoped_ = false;
 }
 
 Ref Body::compute(Id id) {

@@ -34,10 +34,10 @@ class Body {
   Ref value(graph::Id id);
   /// The member whose value this operand is, as it is or of its row through views; the operand if there is none.
   graph::Id under(graph::Id operand) const;
-  /// Says what a row value is; returns what it was, kNone if nothing yet.
-  Ref define(graph::Id member, Ref result) { return std::exchange(values_.try_emplace(member, kNone).first->second, result); }
-  /// Between these, what is computed and loaded is forgotten at the end, as by a loop that closes.
-  void open_scope() { scoped_ = true; }
+  /// Says what a row value is, until the scope ends; returns what it was, kNone if nothing yet.
+  Ref define(graph::Id member, Ref result);
+  /// Between these, what is computed and loaded is forgotten at the end, as by a loop that closes. Scopes nest.
+  void open_scope();
   void close_scope();
   /// The axis of these, if any, along which arrays lie that lanes along `lanes` could only gather; and the bytes of an element of them all.
   const Axis* tiled_axis(const std::vector<const Axis*>& axes, const Axis& lanes) const;
@@ -113,8 +113,10 @@ class Body {
   std::vector<std::pair<graph::Id, Ref>> insides_;  // of pads, at the current point
   std::vector<Store> stores_;
   bool is_across(const Leaf& leaf, const Axis& tiled, const Axis& lanes) const;
-  bool scoped_ = false;
-  std::vector<graph::Id> scope_members_, scope_leaves_;
+  struct Scope {
+    std::vector<graph::Id> members, leaves;
+  };
+  std::vector<Scope> scopes_;
 };
 
 }  // namespace sinter::kernel

@@ -1,10 +1,12 @@
 // What the loop structures of kernels share: sizes, index arithmetic, how reductions fold. Layer: kernel.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "kernel/lower/body.h"
+#include "ops/expand.h"
 
 namespace sinter::kernel {
 
@@ -14,8 +16,15 @@ inline constexpr int kInnerUnroll = 4;                  // (bits) partials of an
 inline constexpr std::int64_t kInnerBlock = 32768;      // (bits) elements of a reduced inner axis that one task folds
 inline constexpr std::int64_t kOuterBlock = 1024;       // (bits) rows of a reduced outer axis that one task folds
 inline constexpr std::int64_t kColumns = 1024;          // columns of a task of an outer reduction
-inline constexpr std::int64_t kBand = 16;               // rows that an outer reduction folds at once: 8 are 15 % slower, 32 as fast
-inline constexpr int kBandUnroll = 4;                   // vectors of columns whose folds are in registers; 2 are 25 % slower
+// An outer reduction folds bands of rows. What counts is how many reads wait for memory at once, so a light element's rows are written out:
+// the processor looks some 450 instructions ahead, and its prefetching follows each row's loads by their place in the code. (Sum of 4096
+// columns of 64 MB, one thread: a loop over 16 rows 0.65 of a summing read, 8 rows written out 0.97; 16 do not have enough registers.)
+inline constexpr double kLightBand = 16;  // instructions an element
+inline constexpr int kLightRows = 8;
+inline constexpr int kLightUnroll = 2;
+inline constexpr std::int64_t kBand = 16;                      // rows of others
+inline constexpr int kBandUnroll = 4;                          // and vectors of columns whose folds are in registers; 2 are 25 % slower
+inline constexpr std::int64_t kChunk = 512, kLeastChunk = 64;  // columns of a task that passes over them
 // Of a task of panels: what it reads through them, 32 KiB of float32, is asked for while the task before computes, so that a second-level
 // cache has it by then. 512 columns of 128 rows, and without that, take 1.07 times as long on one thread.
 inline constexpr std::int64_t kPanelColumns = 128;
@@ -58,6 +67,14 @@ Fold fold_of(ops::Op op);
 /// Half dtypes accumulate in float32 and round once, at the end.
 Dtype accumulator(const graph::Node& n);
 
+/// A group of reductions and what they fold; two kernels for a long one (reduction.cpp).
+std::vector<Lowered> lower_reduction(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of);
+/// Whether a band of rows is written out: its elements are light, and a row's folds do not wait long for those of the row before.
+template <class Parts>
+bool is_light(double cost, const Parts& parts) {
+  return cost <= kLightBand &&
+         std::all_of(parts.begin(), parts.end(), [](const auto& p) { return ops::cost(p.fold.op, p.accumulator) <= 1; });
+}
 /// Kernels over the rows of a group's space that hold row values between passes (rows.cpp).
 Lowered lower_rows(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of);
 

@@ -30,28 +30,34 @@ Rows::Rows(const Graph& g, const Group& group, LayoutOf layout_of)
     }
   }
   for (std::size_t pass = 0; pass < passes_.size(); ++pass) fill(static_cast<int>(pass));
+  for (Id id : group.members)
+    for (Id u : g[id].in)
+      if (const Id value = body_.under(u); is_row_value(value) && (is_reduction(id) || !is_row_value(id) || pass_[id] != pass_[value]))
+        read_later_.insert(value);
 }
 
 Lowered Rows::run() {
-  struct Result {
-    Id id;
-    int buffer;
-    std::size_t access;
-  };
-  std::vector<Result> results;
   for (Id id : group_.outputs)
     if (is_reduction(id)) {
-      results.push_back({id, 0, 0});
-      results.back().access = body_.add_result(id, results.back().buffer);
+      results_.push_back({id, 0, 0});
+      results_.back().access = body_.add_result(id, results_.back().buffer);
     }
   nest_.form_axes();
-  check(!nest_.axes.empty() && nest_.axes.back().reduced, "lower: the folded axes of rows are not the last");
+  check(!nest_.axes.empty(), "lower: rows without axes");
   lanes_ = &nest_.axes.back();
   std::int64_t rows = 1;
-  for (std::size_t i = 0; i + 1 < nest_.axes.size(); ++i) {
-    outer_.push_back(&nest_.axes[i]);
-    rows *= nest_.axes[i].extent;
+  for (const Axis& a : nest_.axes) {
+    if (&a == lanes_) continue;
+    if (a.reduced) {
+      check(!folded_ && !lanes_->reduced, "lower: the folded axes of rows are not neighbours");
+      folded_ = &a;
+      continue;
+    }
+    outer_.push_back(&a);
+    rows *= a.extent;
   }
+  if (folded_) return over_columns(rows);
+  check(lanes_->reduced, "lower: rows without a folded axis");
   extent_ = nest_.arg(b_, lanes_->extent);
   if (lanes_->extent > kInnerBlock) {
     block_ = nest_.arg(b_, kInnerBlock);
@@ -84,7 +90,7 @@ Lowered Rows::run() {
   if (overlaps_) finish_overlap();
   for (Id id : group_.outputs)
     if (is_row_value(id) && !is_reduction(id)) body_.store(id, body_.place_of(id));
-  for (const Result& r : results) b_.store(r.buffer, nest_.index(b_, r.access), body_.value(r.id));
+  for (const Folded& r : results_) b_.store(r.buffer, nest_.index(b_, r.access), body_.value(r.id));
   b_.end();
   if (panel) b_.end();
   Lowered out = finish(b_, nest_, body_, tasks, static_cast<double>(rows * lanes_->extent) * (body_.cost + 2));
@@ -116,7 +122,7 @@ int Rows::work_of(Id id) const {
 bool Rows::keep(Id id) {
   if (kept_.contains(id) || scratch_.contains(id)) return true;
   if (work_.at(id) < kKept) return false;
-  if (!is_output(id) && length_of(true) <= kPrefetchedRow && length_of(false) >= kManyRows) {
+  if (!is_output(id) && !are_columns() && length_of(true) <= kPrefetchedRow && length_of(false) >= kManyRows) {
     scratch_[id] = {};
     aside_.push_back(id);
     passes_[static_cast<std::size_t>(first_.at(id))].kept.push_back(id);
@@ -182,6 +188,13 @@ Dim Rows::length_of(bool row) const {
     if ((std::find(group_.axes.begin(), group_.axes.end(), static_cast<std::int64_t>(d)) != group_.axes.end()) == row)
       length = length * group_.space[d];
   return length;
+}
+
+// Kept axes follow folded ones.
+bool Rows::are_columns() const {
+  for (std::size_t d = group_.space.size(); d-- > 0;)
+    if (group_.space[d] != 1) return std::find(group_.axes.begin(), group_.axes.end(), static_cast<std::int64_t>(d)) == group_.axes.end();
+  return false;
 }
 
 // ---- overlapped rows: the last pass of a row within a pass over the next ----

@@ -57,6 +57,7 @@ class Rows {
     return !pass.outputs.empty() || std::any_of(pass.kept.begin(), pass.kept.end(), [&](Id id) { return !scratch_.contains(id); });
   }
   Dim length_of(bool row) const;
+  bool are_columns() const;
   bool can_overlap() const;
   bool overlaps_in(std::size_t pass) const { return overlaps_ && static_cast<int>(pass) == first_.at(passes_.back().loads[0]); }
 
@@ -76,6 +77,17 @@ class Rows {
   void store(const Result& r) { b_.store(body_.place_of(passes_.back().outputs[0]).buffer, r.index, r.value); }
   void begin_overlap();
   void finish_overlap();
+
+  // ---- the loops where rows are columns of memory: column_loops.cpp ----
+  Lowered over_columns(std::int64_t rows);
+  void each_column(const std::vector<Id>& members, int unroll, FunctionRef<void(Ref)> body);
+  int scratch_place(Dtype t);
+  std::vector<int> go_over_columns(const Pass& pass);
+  Ref written_out(const Pass& pass, const std::vector<int>& places, Ref from, int height, int unroll);
+  void in_loops(const Pass& pass, const std::vector<int>& places);
+  std::vector<Ref> begin_folds(const Pass& pass, const std::vector<int>& places, Ref top);
+  void column_values(const std::vector<Part>& parts, const std::vector<Id>& members, const std::vector<int>& folds);
+  void emit_element(const Pass& pass, std::vector<Ref>& folds);
 
   const graph::Graph& g_;
   const graph::Group& group_;
@@ -102,6 +114,17 @@ class Rows {
   std::vector<Ref> next_row_, row_before_;
   Ref row_ = kNone, ahead_ = kNone, one_ = kNone;
   Ref extent_ = kNone, block_ = kNone, blocks_ = kNone;
+  struct Folded {  // a reduction that is an output
+    Id id;
+    int buffer;
+    std::size_t access;
+  };
+  std::vector<Folded> results_;
+  const Axis* folded_ = nullptr;  // where lanes are along a kept axis behind it
+  std::size_t places_ = 0;        // then: the access that walks a chunk's scratch memory,
+  std::map<Id, int> held_;        // the buffers of row values there,
+  std::set<Id> read_later_;       // and the row values that a later loop reads
+  Ref first_column_ = kNone, last_column_ = kNone;
 };
 
 }  // namespace sinter::kernel
