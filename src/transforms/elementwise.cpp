@@ -38,8 +38,16 @@ Sym gradient(const Call& c, std::size_t i, const Sym& g) {
 void vjp_elementwise(const Call& c, const Sym& g, Cotangents& to) {
   for (std::size_t i = 0; i < c.node.in.size(); ++i) {
     if (!to.wanted(i)) continue;
-    const Sym cotangent = gradient(c, i, g);
-    if (cotangent) to.add(i, sum_to(cotangent, c.in(i).shape()));  // a 0-d operand is read at every element
+    Sym cotangent = gradient(c, i, g), taken = to.taken();
+    if (!cotangent) continue;
+    if (c.node.op == Op::Where) {
+      const Sym chosen = broadcast(i == 1 ? c.in(0) : logical_not(c.in(0)), c.shape());
+      taken = taken ? logical_and(taken, chosen) : chosen;
+    } else if (taken && cotangent.id != g.id) {
+      cotangent = where(taken, cotangent, 0);
+    }
+    // A 0-d operand is read at every element.
+    to.add(i, sum_to(cotangent, c.in(i).shape()), taken ? any_to(taken, c.in(i).shape()) : taken);
   }
 }
 

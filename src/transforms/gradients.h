@@ -1,7 +1,8 @@
 // Gradients: the functions that the gradient columns of elementwise.def call besides those of the table. Layer: transforms.
 //
-// A branch that where() does not take must stay silent: its cotangent is 0, and 0 times an infinite derivative is NaN. Hence `ratio` and
-// `times`, which keep a zero g zero at singular points alone, so that derivatives with respect to g stay right elsewhere.
+// What does not matter, as the operand that maximum() does not choose, has the cotangent 0, and 0 times an infinite derivative is NaN. Hence
+// `ratio` and `times`, which keep a zero g zero at singular points alone, so that derivatives with respect to g stay right elsewhere. What
+// where() does not take is kept silent for every line (elementwise.cpp).
 #pragma once
 #include "transforms/sym.h"
 
