@@ -27,10 +27,18 @@ constexpr std::array<Gradient, 3> kGradients[] = {
 #undef GRADIENT
 #undef NO_GRAD
 
-// The cotangent of operand i where the result's is g.
+// The cotangent of operand i where the result's is g. Halves compute in float32 from the operands on, and round once: a column's parts may
+// overflow where their product does not, and 1 - out^2 of a rounded result has no digits left near 1.
 Sym gradient(const Call& c, std::size_t i, const Sym& g) {
-  const std::size_t n = c.node.in.size();
-  return kGradients[static_cast<std::size_t>(c.node.op)][i](g, c.in(0), n > 1 ? c.in(1) : kZero, n > 2 ? c.in(2) : kZero, c.out());
+  const Gradient column = kGradients[static_cast<std::size_t>(c.node.op)][i];
+  Sym in[3];
+  for (std::size_t k = 0; k < c.node.in.size(); ++k) in[k] = c.in(k);
+  if (!is_half(c.dtype()) || ops::info(c.node.op).traits & ops::kExact) return column(g, in[0], in[1], in[2], c.out());
+  std::vector<Id> wide;
+  for (std::size_t k = 0; k < c.node.in.size(); ++k) wide.push_back((in[k] = cast(in[k], Dtype::float32)).id);
+  const Sym out{c.graph, graph::elementwise(*c.graph, c.node.op, std::move(wide))}, wide_g = cast(g, Dtype::float32);
+  const Sym result = column(wide_g, in[0], in[1], in[2], out);
+  return !result ? result : result.id == wide_g.id ? g : cast(result, c.dtype());
 }
 
 }  // namespace

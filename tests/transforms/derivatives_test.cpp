@@ -41,17 +41,6 @@ TEST_P(Structured, Derivatives) {
 INSTANTIATE_TEST_SUITE_P(All, Structured, testing::ValuesIn(kGraphCases), [](const auto& i) { return i.param.name; });
 
 // Each operation on arrays, and with each operand 0-d.
-std::vector<Op> elementwise_ops() {
-  std::vector<Op> list;
-  for (std::size_t i = 0; i < ops::all_ops().size(); ++i) {
-    const Op op = static_cast<Op>(i);
-    if (!ops::is_elementwise(op) || op == Op::StopGradient) continue;
-    const ops::Rule r = ops::info(op).rule;
-    if (r == ops::Rule::Integer || r == ops::Rule::Shift || !is_floating(ops::result_dtype(op, Dtype::float64))) continue;
-    list.push_back(op);
-  }
-  return list;
-}
 class Elementwise : public testing::TestWithParam<Op> {};
 TEST_P(Elementwise, Derivatives) {
   const ops::OpInfo& facts = ops::info(GetParam());
@@ -68,7 +57,7 @@ TEST_P(Elementwise, Derivatives) {
     EXPECT_GE(compared, 7);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Table, Elementwise, testing::ValuesIn(elementwise_ops()),
+INSTANTIATE_TEST_SUITE_P(Table, Elementwise, testing::ValuesIn(elementwise_derivatives()),
                          [](const auto& i) { return std::string(ops::info(i.param).name); });
 
 // ---- by value --------------------------------------------------------------------------------------------------------------------------
@@ -259,74 +248,6 @@ TEST(HardCases, GuardsKeepSecondDerivatives) {
   const std::vector<Tensor> out = graph::interpret(second, std::vector<Tensor>{one, one, one});
   EXPECT_NEAR(numbers(out.back())[0], 0.5, 1e-12);
 }
-
-// What where() does not take is silent: of every line of the table, at every special value, with infinite slopes before and after it, in
-// both modes and twice. x is taken: the result depends on nothing else.
-const std::vector<double> kSpecial{0, -0.0, 1, -1, 0.5, 2, 800, -800, 1e-310, -1e-310, 1e300, -1e300, kInf, -kInf, kNan};
-
-class NotTaken : public testing::TestWithParam<Op> {};
-TEST_P(NotTaken, IsSilent) {
-  const ops::OpInfo& facts = ops::info(GetParam());
-  const auto operands = static_cast<std::size_t>(facts.operands);
-  std::size_t count = 1;
-  for (std::size_t i = 0; i < operands; ++i) count *= kSpecial.size();
-  const Shape shape{static_cast<std::int64_t>(count)};
-  Graph g;
-  const graph::Type type{Dtype::float64, shape};
-  const graph::Id taken = g.add({Op::Input, {}, {0}, {Dtype::bool_, shape}}), x = g.add({Op::Input, {}, {1}, graph::Type(type)});
-  std::vector<Tensor> in{tensor(Dtype::bool_, shape, std::vector<double>(count, 1)),
-                         tensor(Dtype::float64, shape, std::vector<double>(count, 3))};
-  std::vector<graph::Id> operand_ids;
-  Slots wrt{1};
-  for (std::size_t i = 0, step = 1; i < operands; ++i, step *= kSpecial.size()) {
-    const auto slot = static_cast<std::int64_t>(i + 2);
-    const Dtype t = GetParam() == Op::Where && i == 0 ? Dtype::bool_ : Dtype::float64;
-    std::vector<double> values;
-    for (std::size_t n = 0; n < count; ++n) values.push_back(kSpecial[n / step % kSpecial.size()]);
-    in.push_back(tensor(t, shape, values));
-    const graph::Id input = g.add({Op::Input, {}, {slot}, {t, shape}});
-    // Before it a product with itself, whose slope is as large as the operand.
-    operand_ids.push_back(t == Dtype::bool_ ? input
-                                            : graph::elementwise(g, i == 1 ? Op::Square : Op::Multiply,
-                                                                 i == 1 ? std::vector{input} : std::vector{input, input}));
-    if (t != Dtype::bool_) wrt.push_back(slot);
-  }
-  const graph::Id branch = graph::elementwise(g, GetParam(), operand_ids), after = graph::elementwise(g, Op::Multiply, {branch, branch});
-  g.set_outputs({graph::elementwise(g, Op::Where, {taken, x, branch}),
-                 graph::elementwise(g, Op::Where, {graph::elementwise(g, Op::LogicalNot, {taken}), after, x})});
-  const auto ones_from = [&](const Graph& of, std::vector<Tensor> values) {
-    const std::vector<graph::Type> types = input_types(of);
-    while (values.size() < types.size()) values.push_back(tensor(Dtype::float64, shape, std::vector<double>(count, 1)));
-    return values;
-  };
-  const Graph backward = transforms::vjp(g, wrt);
-  Slots twice = wrt;
-  for (std::size_t slot = in.size(); slot < input_types(backward).size(); ++slot) twice.push_back(static_cast<std::int64_t>(slot));
-  const struct {
-    const char* name;
-    Graph graph;
-    std::size_t first;             // of the derivatives among the outputs
-    std::vector<double> expected;  // of each; those that follow: 0
-  } ways[] = {
-      {"jvp", transforms::jvp(g, wrt), 2, {1, 1}},
-      {"vjp", backward, 2, {2}},
-      {"jvp of vjp", transforms::jvp(backward, twice), 2 + wrt.size(), {1, 1, 2}},
-      {"vjp of vjp", transforms::vjp(backward, twice), 2 + wrt.size(), {2}},
-  };
-  for (const auto& w : ways) {
-    const std::vector<Tensor> out = graph::interpret(w.graph, ones_from(w.graph, in));
-    for (std::size_t i = w.first; i < out.size(); ++i) {
-      const std::vector<double> got = numbers(out[i]);
-      double expected = i - w.first < w.expected.size() ? w.expected[i - w.first] : 0;
-      if (std::string_view(w.name) == "vjp of vjp" && i + 2 >= out.size()) expected = 1;  // of the cotangents
-      for (std::size_t n = 0; n < count; ++n) {
-        ASSERT_EQ(got[n], expected) << w.name << ", derivative " << i - w.first << ", element " << n;
-      }
-    }
-  }
-}
-INSTANTIATE_TEST_SUITE_P(Table, NotTaken, testing::ValuesIn(elementwise_ops()),
-                         [](const auto& i) { return std::string(ops::info(i.param).name); });
 
 // For a + ib the gradient of a real loss is dL/da + i dL/db: against differences of the loss, in float32.
 TEST(HardCases, Complex) {
