@@ -1,5 +1,6 @@
 #include "transforms/elementwise.h"
 
+#include <algorithm>
 #include <array>
 
 #include "transforms/gradients.h"
@@ -33,12 +34,14 @@ Sym gradient(const Call& c, std::size_t i, const Sym& g) {
   const Gradient column = kGradients[static_cast<std::size_t>(c.node.op)][i];
   Sym in[3];
   for (std::size_t k = 0; k < c.node.in.size(); ++k) in[k] = c.in(k);
-  if (!is_half(c.dtype()) || ops::info(c.node.op).traits & ops::kExact) return column(g, in[0], in[1], in[2], c.out());
+  const Sym narrow = column(g, in[0], in[1], in[2], c.out());
+  if (!is_half(c.dtype()) || ops::info(c.node.op).traits & ops::kExact || !narrow) return narrow;
+  const auto given = [&](Id id) { return id == g.id || id == c.id || std::ranges::count(c.node.in, id); };
+  if (given(narrow.id) || std::ranges::all_of((*c.graph)[narrow.id].in, given)) return narrow;  // rounds once as it is
   std::vector<Id> wide;
   for (std::size_t k = 0; k < c.node.in.size(); ++k) wide.push_back((in[k] = cast(in[k], Dtype::float32)).id);
   const Sym out{c.graph, graph::elementwise(*c.graph, c.node.op, std::move(wide))}, wide_g = cast(g, Dtype::float32);
-  const Sym result = column(wide_g, in[0], in[1], in[2], out);
-  return !result ? result : result.id == wide_g.id ? g : cast(result, c.dtype());
+  return cast(column(wide_g, in[0], in[1], in[2], out), c.dtype());
 }
 
 }  // namespace
