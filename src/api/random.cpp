@@ -36,13 +36,22 @@ void require_floating(const char* what, Dtype t) {
   if (!is_floating(t)) throw DtypeError(str(what, ": the dtype is not floating; got ", t, "; use float32, float64, float16 or bfloat16"));
 }
 
-Array scaled(const char* what, const Operand& low, const Operand& high, const Shape& shape, Dtype t, const std::optional<Array>& key) {
+struct Bounds {
+  Array low, high;
+};
+Bounds bounds(const char* what, const Operand& low, const Operand& high, const Shape& shape, Dtype t) {
   const Array lo = astype(low, t), hi = astype(high, t);
   const Shape shapes[] = {lo.shape(), hi.shape(), shape};
   if (!(api::broadcast_shapes(what, shapes) == shape)) {
     throw ShapeError(str(what, ": the bounds do not broadcast to the shape; got ", lo.shape(), " and ", hi.shape(), " for ", shape,
                          "; make their axes equal or 1"));
   }
+  return {lo, hi};
+}
+
+// From low to high. Rounding may reach high.
+Array scaled(const char* what, const Operand& low, const Operand& high, const Shape& shape, Dtype t, const std::optional<Array>& key) {
+  const auto [lo, hi] = bounds(what, low, high, shape, t);
   return (hi - lo) * unit(what, shape, t, key) + lo;
 }
 
@@ -65,9 +74,17 @@ Array bits(const Shape& shape, int width, const std::optional<Array>& key) {
 
 Array uniform(const Operand& low, const Operand& high, const Shape& shape, Dtype t, const std::optional<Array>& key) {
   require_floating("uniform", t);
-  return scaled("uniform", low, high, shape, t, key);
+  const auto [lo, hi] = bounds("uniform", low, high, shape, t);
+  const Array u = unit("uniform", shape, t, key), width = hi - lo;
+  const Array drawn = where(isfinite(width), width * u + lo, lo * (1 - u) + hi * u);
+  // Where rounding reaches high: a number one or two below it.
+  const Array step = maximum(abs(hi) * api::scalar(0.75 * finfo(t).eps, t), api::scalar(finfo(t).eps * finfo(t).smallest_normal, t));
+  return where(logical_and(drawn >= hi, lo < hi), maximum(hi - step, lo), drawn);
 }
-Array uniform(const Shape& shape, Dtype t, const std::optional<Array>& key) { return uniform(0, 1, shape, t, key); }
+Array uniform(const Shape& shape, Dtype t, const std::optional<Array>& key) {
+  require_floating("uniform", t);
+  return unit("uniform", shape, t, key);
+}
 
 Array normal(const Shape& shape, Dtype t, const Operand& loc, const Operand& scale, const std::optional<Array>& key) {
   require_floating("normal", t);

@@ -171,7 +171,8 @@ int count(Op op, Dtype compute) {
 // Asked for each node of a graph, several times: counted once.
 int cost(Op op, Dtype compute) {
   constexpr int kUnknown = 0;
-  static std::vector<std::atomic<int>> counts(all_ops().size() * static_cast<std::size_t>(kDtypeCount));  // plus 1
+  static auto& counts =
+      *new std::vector<std::atomic<int>>(all_ops().size() * static_cast<std::size_t>(kDtypeCount));  // plus 1; never destroyed
   std::atomic<int>& known =
       counts[static_cast<std::size_t>(op) * static_cast<std::size_t>(kDtypeCount) + static_cast<std::size_t>(compute)];
   int cost = known.load(std::memory_order_relaxed);

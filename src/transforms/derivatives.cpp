@@ -24,6 +24,22 @@ std::vector<char> active_nodes(const Graph& g, Ids wrt) {
   return active;
 }
 
+// Operations that add up elements of their operands: an operand's element is under where() if all elements that show it are.
+bool moves_elements(Op op) { return ops::info(op).kind == ops::OpKind::View || ops::info(op).kind == ops::OpKind::Map || op == Op::Sum; }
+
+// Where the operands of such a node are taken, if it is under where(): where the rule, given 1 for what is taken, arrives.
+std::vector<Sym> reached(const Flow& flow, const Call& call, Flow& scratch) {
+  const Sym taken = flow.taken[call.id];
+  if (!taken || !moves_elements(call.node.op)) return {};
+  if (scratch.sums.empty()) scratch = {std::vector<Sym>(flow.sums.size()), std::vector<Sym>(flow.sums.size()), {}, flow.active};
+  Cotangents to(scratch, call);
+  rule_of(call.node.op).vjp(call, cast(taken, call.dtype()), to);
+  std::vector<Sym> result;
+  for (Id in : call.node.in) result.push_back(scratch.sums[in] ? scratch.sums[in] != 0 : kZero);
+  for (Id in : call.node.in) scratch.sums[in] = scratch.taken[in] = kZero;
+  return result;
+}
+
 std::vector<Id> at_slots(const std::vector<Id>& inputs, std::span<const std::int64_t> slots) {
   std::vector<Id> ids;
   for (std::int64_t s : slots) {
@@ -61,26 +77,26 @@ Graph with_outputs(Graph g, Ids nodes, Ids derivatives) {
 
 std::vector<Id> pull_back(Graph& g, Ids outputs, Ids cotangents, Ids wrt) {
   for (Id id : wrt) check_type(g, id, graph::kKeep);
-  const std::vector<char> active = active_nodes(g, wrt);
-  std::vector<Sym> sums(g.size());
+  Flow flow{std::vector<Sym>(g.size()), std::vector<Sym>(g.size()), {}, active_nodes(g, wrt)}, scratch;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (cotangents[i] == graph::kKeep) continue;  // of any dtype
     check_type(g, outputs[i], cotangents[i]);
-    if (active[outputs[i]]) sums[outputs[i]] = sum_of(sums[outputs[i]], {&g, cotangents[i]});
+    Sym& sum = flow.sums[outputs[i]];
+    if (flow.active[outputs[i]]) sum = sum_of(sum, {&g, cotangents[i]});
   }
-  OfResults of_results;
-  for (Id id = static_cast<Id>(sums.size()); id-- > 0;) {
+  for (Id id = static_cast<Id>(flow.sums.size()); id-- > 0;) {
     const bool several = ops::has_bodies(g[id].op);
-    if ((several ? !of_results.contains(id) : !sums[id]) || g[id].in.empty()) continue;
-    const Call call{&g, id, g[id], of_results};
-    Cotangents to(sums, of_results, active, call.node);
+    if ((several ? !flow.of_results.contains(id) : !flow.sums[id]) || g[id].in.empty()) continue;
+    const Call call{&g, id, g[id], flow.of_results};
+    const std::vector<Sym> of_operands = several ? std::vector<Sym>() : reached(flow, call, scratch);
+    Cotangents to(flow, call, of_operands);
     if (several)
-      body_rule_of(call.node.op).vjp(call, of_results[id], to);
+      body_rule_of(call.node.op).vjp(call, flow.of_results[id], to);
     else
-      rule_of(call.node.op).vjp(call, sums[id], to);
+      rule_of(call.node.op).vjp(call, flow.sums[id], to);
   }
   std::vector<Id> results;
-  for (Id id : wrt) results.push_back(sums[id].id);
+  for (Id id : wrt) results.push_back(flow.sums[id].id);
   return results;
 }
 

@@ -1,5 +1,6 @@
 #include "transforms/elementwise.h"
 
+#include <algorithm>
 #include <array>
 
 #include "transforms/gradients.h"
@@ -27,10 +28,20 @@ constexpr std::array<Gradient, 3> kGradients[] = {
 #undef GRADIENT
 #undef NO_GRAD
 
-// The cotangent of operand i where the result's is g.
+// The cotangent of operand i where the result's is g. Halves compute in float32 from the operands on, and round once: a column's parts may
+// overflow where their product does not, and 1 - out^2 of a rounded result has no digits left near 1.
 Sym gradient(const Call& c, std::size_t i, const Sym& g) {
-  const std::size_t n = c.node.in.size();
-  return kGradients[static_cast<std::size_t>(c.node.op)][i](g, c.in(0), n > 1 ? c.in(1) : kZero, n > 2 ? c.in(2) : kZero, c.out());
+  const Gradient column = kGradients[static_cast<std::size_t>(c.node.op)][i];
+  Sym in[3];
+  for (std::size_t k = 0; k < c.node.in.size(); ++k) in[k] = c.in(k);
+  const Sym narrow = column(g, in[0], in[1], in[2], c.out());
+  if (!is_half(c.dtype()) || ops::info(c.node.op).traits & ops::kExact || !narrow) return narrow;
+  const auto given = [&](Id id) { return id == g.id || id == c.id || std::ranges::count(c.node.in, id); };
+  if (given(narrow.id) || std::ranges::all_of((*c.graph)[narrow.id].in, given)) return narrow;  // rounds once as it is
+  std::vector<Id> wide;
+  for (std::size_t k = 0; k < c.node.in.size(); ++k) wide.push_back((in[k] = cast(in[k], Dtype::float32)).id);
+  const Sym out{c.graph, graph::elementwise(*c.graph, c.node.op, std::move(wide))}, wide_g = cast(g, Dtype::float32);
+  return cast(column(wide_g, in[0], in[1], in[2], out), c.dtype());
 }
 
 }  // namespace
@@ -38,8 +49,16 @@ Sym gradient(const Call& c, std::size_t i, const Sym& g) {
 void vjp_elementwise(const Call& c, const Sym& g, Cotangents& to) {
   for (std::size_t i = 0; i < c.node.in.size(); ++i) {
     if (!to.wanted(i)) continue;
-    const Sym cotangent = gradient(c, i, g);
-    if (cotangent) to.add(i, sum_to(cotangent, c.in(i).shape()));  // a 0-d operand is read at every element
+    Sym cotangent = gradient(c, i, g), taken = to.taken();
+    if (!cotangent) continue;
+    if (c.node.op == Op::Where) {
+      const Sym chosen = broadcast(i == 1 ? c.in(0) : logical_not(c.in(0)), c.shape());
+      taken = taken ? logical_and(taken, chosen) : chosen;
+    } else if (taken && cotangent.id != g.id) {
+      cotangent = where(taken, cotangent, 0);
+    }
+    // A 0-d operand is read at every element.
+    to.add(i, sum_to(cotangent, c.in(i).shape()), taken ? any_to(taken, c.in(i).shape()) : taken);
   }
 }
 

@@ -1,7 +1,8 @@
 // Gradients: the functions that the gradient columns of elementwise.def call besides those of the table. Layer: transforms.
 //
-// A branch that where() does not take must stay silent: its cotangent is 0, and 0 times an infinite derivative is NaN. Hence `ratio` and
-// `times`, which keep a zero g zero at singular points alone, so that derivatives with respect to g stay right elsewhere.
+// What does not matter, as the operand that maximum() does not choose, has the cotangent 0, and 0 times an infinite derivative is NaN.
+// Hence `ratio` and `times`, which keep a zero g zero at singular points alone, so that derivatives with respect to g stay right elsewhere.
+// What where() does not take is kept silent for every line (elementwise.cpp).
 #pragma once
 #include "transforms/sym.h"
 
@@ -47,9 +48,15 @@ inline Sym gelu_slope(const Sym& x) {
   constexpr double kDensity = 0.39894228040143267794;  // 1 / sqrt(2 pi)
   return 0.5 * erf(x * kRootHalf) + 0.5 + x * (kDensity * exp(-0.5 * square(x)));
 }
+/// Not 1 + x - silu(x), which has no digits left for large x.
+inline Sym silu_slope(const Sym& x) {
+  const Sym s = sigmoid(x);
+  return s * (1 + x * (1 - s));
+}
 inline Sym gelu_tanh_slope(const Sym& x) {
   constexpr double kScale = 0.79788456080286535588, kCubic = 0.044715;  // sqrt(2 / pi)
-  const Sym square_of_x = square(x), t = tanh(kScale * (x * (1 + kCubic * square_of_x)));
+  const Sym square_of_x = minimum(square(x), 400);  // beyond, tanh is 1 in every dtype, and 1 - tanh^2 is 0: so it need not overflow
+  const Sym t = tanh(kScale * (x * (1 + kCubic * square_of_x)));
   return 0.5 * (1 + t) + (0.5 * kScale) * x * (1 - square(t)) * (1 + (3 * kCubic) * square_of_x);
 }
 inline Sym mish_slope(const Sym& x) {

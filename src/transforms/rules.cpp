@@ -33,6 +33,24 @@ const Rule& rule_of(Op op) {
 }
 const BodyRule& body_rule_of(Op op) { return structured_rule<BodyRule>(op); }
 
+void Cotangents::add(std::size_t operand, const Sym& cotangent, Sym taken) {
+  if (!wanted(operand) || !cotangent) return;
+  if (!reached_.empty()) taken = reached_[operand];
+  const Id id = call_.node.in[operand];
+  Sym &sum = flow_.sums[id], &of_operand = flow_.taken[id];
+  if (!sum)
+    of_operand = taken;
+  else if (of_operand && of_operand.id != taken.id)
+    of_operand = taken ? logical_or(of_operand, taken) : kZero;
+  sum = sum_of(sum, cotangent);
+}
+void Cotangents::add_result(std::size_t result, std::size_t count, const Sym& cotangent) {
+  if (!wanted(0)) return;
+  std::vector<Sym>& sums = flow_.of_results[call_.node.in[0]];
+  sums.resize(count);
+  sums[result] = sum_of(sums[result], cotangent);
+}
+
 Dim BatchCall::elements(std::size_t i) const {
   Dim n = 1;
   const Shape s = in(i).shape();

@@ -40,32 +40,32 @@ struct Call {
   }
 };
 
+/// The cotangents of all nodes. `taken`: where a node is under where() alone, the condition, of its shape, under which that takes it:
+/// elsewhere its cotangent is 0 and has to stay so, whatever the slopes are below it. Zero: no such condition.
+struct Flow {
+  std::vector<Sym> sums, taken;
+  OfResults of_results;
+  std::vector<char> active;  // nodes whose cotangents are of use
+};
+
 /// Where a vjp rule leaves the cotangents of operands.
 class Cotangents {
  public:
-  Cotangents(std::vector<Sym>& all, OfResults& of_results, const std::vector<char>& active, const Node& node)
-      : all_(all), of_results_(of_results), active_(active), node_(node) {}
+  /// `reached`: Flow::taken of each operand, for rules that say nothing of it; empty: none.
+  Cotangents(Flow& flow, const Call& call, std::span<const Sym> reached = {}) : flow_(flow), call_(call), reached_(reached) {}
   /// Whether the operand's cotangent is of use. A rule need not ask, if it computes nothing in vain.
-  bool wanted(std::size_t operand) const { return active_[node_.in[operand]] != 0; }
-  /// Adds to the operand's cotangent: of the operand's type, or zero.
-  void add(std::size_t operand, const Sym& cotangent) {
-    if (!wanted(operand)) return;
-    Sym& sum = all_[node_.in[operand]];
-    sum = sum_of(sum, cotangent);
-  }
+  bool wanted(std::size_t operand) const { return flow_.active[call_.node.in[operand]] != 0; }
+  /// Flow::taken of the node itself.
+  Sym taken() const { return flow_.taken[call_.id]; }
+  /// Adds to the operand's cotangent: of the operand's type, or zero; and 0 where `taken`, if there is one, does not hold.
+  void add(std::size_t operand, const Sym& cotangent, Sym taken = kZero);
   /// Of a get: adds to the cotangent of this result, of `count`, of its operand.
-  void add_result(std::size_t result, std::size_t count, const Sym& cotangent) {
-    if (!wanted(0)) return;
-    std::vector<Sym>& sums = of_results_[node_.in[0]];
-    sums.resize(count);
-    sums[result] = sum_of(sums[result], cotangent);
-  }
+  void add_result(std::size_t result, std::size_t count, const Sym& cotangent);
 
  private:
-  std::vector<Sym>& all_;
-  OfResults& of_results_;
-  const std::vector<char>& active_;
-  const Node& node_;
+  Flow& flow_;
+  const Call& call_;
+  std::span<const Sym> reached_;
 };
 
 /// A node of the source graph, whose operands stand in the batched graph: as they were, or with the batch axis first.

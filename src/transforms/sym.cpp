@@ -102,14 +102,20 @@ Shape keep_axes(Shape shape, ops::Ints axes) {
   for (const Dim& a : axes) shape[static_cast<std::size_t>(a)] = 1;
   return shape;
 }
-Sym sum_to(const Sym& x, const Shape& shape) {
+namespace {
+// Folds the axes that broadcasting `shape` to x's would add or stretch.
+Sym fold_to(Op op, const Sym& x, const Shape& shape) {
   const Shape from = x.shape();
   const std::size_t extra = from.size() - shape.size();
   Axes axes;
   for (std::size_t i = 0; i < from.size(); ++i)
     if (i < extra || (!base::same(shape[i - extra], from[i]) && shape[i - extra] == 1 && from[i] != 1))
       axes.push_back(static_cast<std::int64_t>(i));
-  return reshape(sum(x, std::move(axes)), shape);
+  if (axes.empty()) return reshape(x, shape);
+  return reshape({x.graph, graph::reduce(*x.graph, op, x.id, std::move(axes), x.dtype())}, shape);
 }
+}  // namespace
+Sym sum_to(const Sym& x, const Shape& shape) { return fold_to(Op::Sum, x, shape); }
+Sym any_to(const Sym& x, const Shape& shape) { return fold_to(Op::Any, x, shape); }
 
 }  // namespace sinter::transforms

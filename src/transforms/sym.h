@@ -155,5 +155,7 @@ Axes first_axes(std::size_t n);
 Shape keep_axes(Shape shape, ops::Ints axes);
 /// The sum over the axes that broadcasting `shape` to x's would add or stretch; has that shape.
 Sym sum_to(const Sym& x, const Shape& shape);
+/// The same of a condition: whether any element holds.
+Sym any_to(const Sym& x, const Shape& shape);
 
 }  // namespace sinter::transforms

@@ -92,4 +92,26 @@ TEST(Random, bounds_broadcast) {
   EXPECT_EQ(random::uniform({2}, float64, random::key(0)).dtype(), float64);
 }
 
+TEST(Random, uniform_stays_below_high) {
+  const struct {
+    double low, high;
+  } cases[] = {{0, 1},     {1, 1.5},   {256, 257}, {-257, -256}, {-2, -1},    {3, 4},        {-1, 0},       {1, 2},   {1000, 1001},
+               {-1001, 1}, {-1, 1e-4}, {0, 1e-7},  {-6e-8, 0},   {-6e4, 6e4}, {-3e38, 3e38}, {-3e38, 1e38}, {5, 1e20}};
+  for (const Dtype t : {float16, bfloat16, float32, float64})
+    for (const auto& c : cases) {
+      const Array low(c.low, t), high(c.high, t);
+      if (!all(isfinite(low) && isfinite(high) && low < high).item<bool>()) continue;  // not both numbers of the dtype
+      const Array x = random::uniform(low, high, {1 << 17}, t, random::key(5));
+      EXPECT_TRUE(all(x >= low && x < high).item<bool>())
+          << t << " from " << c.low << " to " << c.high << ": " << min(x) << " to " << max(x);
+      const double middle = (c.low + c.high) / 2, far = c.high - c.low;
+      if (far > 100 * std::abs(middle) * finfo(t).eps && far > 1e-4) {
+        EXPECT_NEAR(mean(astype(x, float64)).item<double>(), middle, 0.01 * far) << t << " from " << c.low << " to " << c.high;
+      }
+    }
+  const Array same = random::uniform(Array({2.f, 3.f}), Array({2.f, 1.f}), {2}, float32, random::key(0));  // empty; backwards
+  EXPECT_EQ(same.to_vector<float>()[0], 2.f);
+  EXPECT_TRUE(same.to_vector<float>()[1] <= 3.f && same.to_vector<float>()[1] >= 1.f);
+}
+
 }  // namespace

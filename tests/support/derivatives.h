@@ -31,6 +31,19 @@ inline Tensor tensor(Dtype t, Shape shape, std::span<const double> values) {
   return graph::from_words(t, std::move(shape), words);
 }
 
+/// The elementwise operations that have derivatives.
+inline std::vector<ops::Op> elementwise_derivatives() {
+  std::vector<ops::Op> list;
+  for (std::size_t i = 0; i < ops::all_ops().size(); ++i) {
+    const auto op = static_cast<ops::Op>(i);
+    if (!ops::is_elementwise(op) || op == ops::Op::StopGradient) continue;
+    const ops::Rule r = ops::info(op).rule;
+    if (r == ops::Rule::Integer || r == ops::Rule::Shift || !is_floating(ops::result_dtype(op, Dtype::float64))) continue;
+    list.push_back(op);
+  }
+  return list;
+}
+
 /// The types of inputs, by slot.
 inline std::vector<graph::Type> input_types(const Graph& g) {
   std::vector<graph::Type> types;

@@ -41,17 +41,6 @@ TEST_P(Structured, Derivatives) {
 INSTANTIATE_TEST_SUITE_P(All, Structured, testing::ValuesIn(kGraphCases), [](const auto& i) { return i.param.name; });
 
 // Each operation on arrays, and with each operand 0-d.
-std::vector<Op> elementwise_ops() {
-  std::vector<Op> list;
-  for (std::size_t i = 0; i < ops::all_ops().size(); ++i) {
-    const Op op = static_cast<Op>(i);
-    if (!ops::is_elementwise(op) || op == Op::StopGradient) continue;
-    const ops::Rule r = ops::info(op).rule;
-    if (r == ops::Rule::Integer || r == ops::Rule::Shift || !is_floating(ops::result_dtype(op, Dtype::float64))) continue;
-    list.push_back(op);
-  }
-  return list;
-}
 class Elementwise : public testing::TestWithParam<Op> {};
 TEST_P(Elementwise, Derivatives) {
   const ops::OpInfo& facts = ops::info(GetParam());
@@ -68,7 +57,7 @@ TEST_P(Elementwise, Derivatives) {
     EXPECT_GE(compared, 7);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Table, Elementwise, testing::ValuesIn(elementwise_ops()),
+INSTANTIATE_TEST_SUITE_P(Table, Elementwise, testing::ValuesIn(elementwise_derivatives()),
                          [](const auto& i) { return std::string(ops::info(i.param).name); });
 
 // ---- by value --------------------------------------------------------------------------------------------------------------------------
@@ -216,6 +205,20 @@ const Hard kHard[] = {
        %4 = where %2, %0, %3 : float64[2] return %4 })",
      {{1000, 0}},
      {1, 1}},
+    // So it stays through sums, views, reading and 0-d arrays.
+    {R"(graph g(%0: float64[2]) { %1 = square %0 : float64[2] %2 = constant {bits=9218868437227405312} : float64[] %3 = multiply %1, %2 : float64[2]
+       %4 = sum %3 {dtype=float64 axes=0} : float64[] %5 = multiply %4, %2 : float64[] %6 = constant {bits=true} : bool[2]
+       %7 = where %6, %0, %5 : float64[2] return %7 })",
+     {{3, 4}},
+     {1, 1}},
+    {R"(graph g(%0: float64[2], %1: int32[3]) { %2 = constant {bits=9218868437227405312} : float64[] %3 = multiply %0, %2 : float64[2]
+       %4 = reshape %3 {shape=2,1} : float64[2,1] %5 = concatenate %4, %4 {axis=1} : float64[2,2]
+       %6 = take %5, %1 {axis=0} : float64[3,2] %7 = transpose %6 {axes=1,0} : float64[2,3]
+       %8 = slice %7 {start=1,0 size=1,2 step=-1,1} : float64[1,2] %9 = broadcast_to %8 {shape=2,2} : float64[2,2]
+       %10 = constant {bits=false} : bool[2,2] %11 = broadcast_to %0 {shape=2,2} : float64[2,2]
+       %12 = where %10, %9, %11 : float64[2,2] return %12 })",
+     {{3, 4}, {1, 0, 1}},
+     {2, 2}},
     {R"(graph g(%0: float64[2]) { %1 = stop_gradient %0 : float64[2] %2 = multiply %0, %1 : float64[2] return %2 })", {{3, 4}}, {3, 4}},
 };
 
