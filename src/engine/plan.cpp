@@ -200,8 +200,8 @@ std::string Plan::explain() const {
   };
   std::string out;
   auto bytes_in = [&](std::int64_t n) { return number(static_cast<double>(n), "B"); };
-  out += "  memory: " + bytes_in(memory_.results) + " of results, " + bytes_in(memory_.between) + " between steps; saved: " +
-         bytes_in(memory_.reused) + " by reuse, " + bytes_in(memory_.in_place) + " in place";
+  out += "  memory: " + bytes_in(memory_.results) + " of results, " + bytes_in(memory_.between) +
+         " between steps; saved: " + bytes_in(memory_.reused) + " by reuse, " + bytes_in(memory_.in_place) + " in place";
   if (memory_.donated > 0) out += ", up to " + bytes_in(memory_.donated) + " where arguments that nobody else holds give theirs";
   out += '\n';
   for (std::size_t i = 0; i < steps_.size(); ++i) {

@@ -61,7 +61,8 @@ class Planner::Room {
   using At = std::vector<Gap>::iterator;
 
   bool is_whole(const Gap& g) const { return g.bytes == buffers_[g.buffer].bytes; }
-  // Rather what was in use before, which may still lie in a cache, than memory of a result; and of these, rather one that takes no argument's.
+  // Rather what was in use before, which may still lie in a cache, than memory of a result; and of these, rather one that takes no
+  // argument's.
   At smallest_for(const Block& b) {
     auto best = gaps_.end();
     std::tuple<int, std::int64_t> least;
