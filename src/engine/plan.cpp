@@ -67,10 +67,6 @@ void run_launch(const Launch& l, std::span<const std::uint64_t> constants, bool 
 }
 
 double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-void note_time(std::atomic<double>& least, double ms) {
-  for (double before = least.load(); (before == 0 || ms < before) && !least.compare_exchange_weak(before, ms);) {
-  }
-}
 
 template <class At>
 void run_call(const Call& c, At at) {
@@ -80,6 +76,12 @@ void run_call(const Call& c, At at) {
 }
 
 }  // namespace
+
+void Plan::note_time(const Step& step, double ms) const {
+  std::atomic<double>& least = times_->least_ms[static_cast<std::size_t>(&step - steps_.data())];
+  for (double before = least.load(); (before == 0 || ms < before) && !least.compare_exchange_weak(before, ms);) {
+  }
+}
 
 std::int64_t Plan::scratch_bytes(bool alone) const {
   std::int64_t bytes = 0;
@@ -148,7 +150,7 @@ std::vector<Array> Plan::run(const Inputs& inputs, std::span<const int> owned, s
     if (const Launch* l = std::get_if<Launch>(&step)) {
       const double start = timed ? now_ms() : 0;
       run_launch(*l, constants, interpreted, l->large == 0 ? 0 : streams_of(*l, memory), words.data(), scratch, at);
-      if (timed) note_time(times_->least_ms[static_cast<std::size_t>(&step - steps_.data())], now_ms() - start);
+      if (timed) note_time(step, now_ms() - start);
     } else if (const Call* c = std::get_if<Call>(&step)) {
       run_call(*c, at);
     } else {
@@ -179,16 +181,19 @@ void Plan::run_part(std::span<char* const> inputs, std::span<char* const> output
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) buffers[outputs_[i].slot.number] = outputs[i];
   const auto at = [&](const Slot& s) { return (s.is_input ? inputs[s.number] : buffers[s.number]) + s.offset; };
+  const bool timed = times_->asked.load(std::memory_order_relaxed);
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
+      const double start = timed ? now_ms() : 0;
       run_launch(*l, constants_, interpreted, 0, words.data(), scratch, at);
+      if (timed) note_time(step, now_ms() - start);
     } else {
       run_call(std::get<Call>(step), at);
     }
   }
 }
 
-std::string Plan::explain() const {
+std::string Plan::explain(const std::string& indent) const {
   constexpr std::int64_t kCached = 4 << 20;            // bytes that caches may hold: there is no telling how fast they are
   auto number = [](double v, std::string_view unit) {  // three digits: 201 MB, 1.34 G instructions
     static constexpr const char* kPrefixes[] = {"", "k", "M", "G"};
@@ -200,16 +205,20 @@ std::string Plan::explain() const {
   };
   std::string out;
   auto bytes_in = [&](std::int64_t n) { return number(static_cast<double>(n), "B"); };
-  out += "  memory: " + bytes_in(memory_.results) + " of results, " + bytes_in(memory_.between) +
+  out += indent + "memory: " + bytes_in(memory_.results) + " of results, " + bytes_in(memory_.between) +
          " between steps; saved: " + bytes_in(memory_.reused) + " by reuse, " + bytes_in(memory_.in_place) + " in place";
   if (memory_.donated > 0) out += ", up to " + bytes_in(memory_.donated) + " where arguments that nobody else holds give theirs";
   out += '\n';
   for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (const Region* r = std::get_if<Region>(&steps_[i]))
+      for (std::size_t b = 0; b < r->bodies.size(); ++b)
+        out += indent + str(ops::info(r->node.op).name, ", ", r->node.bodies[b]->name, ", each time:\n") +
+               r->bodies[b]->explain(indent + "  ");
     const Launch* l = std::get_if<Launch>(&steps_[i]);
     if (!l) continue;
     const double bytes = static_cast<double>(l->bytes), ms = times_->least_ms[i].load();
     const double floor = l->bytes > kCached ? bytes / 1e6 / runtime::copy_speed() : 0;
-    out += "  " + l->kernel->kernel().name + ": " + number(bytes, "B") + ", " + number(l->work, "instructions");
+    out += indent + l->kernel->kernel().name + ": " + number(bytes, "B") + ", " + number(l->work, "instructions");
     if (floor > 0) out += "; at least " + number(floor, "ms") + " at " + number(runtime::copy_speed() * 1e9, "B/s");
     if (ms > 0) out += "; measured " + number(ms, "ms");
     if (floor > 0 && ms > 0) out += ", " + number(floor / ms, "of what memory gives");

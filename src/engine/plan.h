@@ -125,13 +125,15 @@ class Plan {
 
   const KernelCost& cost() const { return cost_; }
   std::string text() const;  // steps and kernels
-  /// What each kernel moves and computes, in what time at least, and the least time that it took: a plan that was asked measures from then
-  /// on. Measures the memory at the first call in a process, if a kernel moves more than a cache holds.
-  std::string explain() const;
+  /// Memory, then what each kernel moves and computes, those of branches, loops and blocks too, in what time at least, and the least time
+  /// that it took: a plan that was asked measures from then on. Measures the memory at the first call in a process, if a kernel moves more
+  /// than a cache holds.
+  std::string explain(const std::string& indent = "  ") const;
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
   friend class Planner;
+  void note_time(const Step& step, double ms) const;
   std::int64_t scratch_bytes(bool alone) const;  // of all threads, or of one, for the launch that takes most
   std::vector<Step> steps_;
   std::vector<PlannedBuffer> buffers_;

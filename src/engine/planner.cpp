@@ -195,32 +195,74 @@ void Planner::collect_reads() {
   }
 }
 
-// A topological order that keeps to the order of the items where it can.
+// A topological order that keeps to the order of the items where it can. But what makes results that nothing else reads comes as soon as it
+// can: its operands lie in a cache, and their memory is free behind it; no memory waits for it, for results have theirs from the start. If
+// it reads an input, whose memory it may take, then only after all others that read this, and after all that may fail.
 std::vector<std::uint32_t> Planner::order() const {
+  const std::vector<char> last = makes_results();
   std::vector<int> waits(items_.size(), 0);
   std::vector<std::vector<std::uint32_t>> next(items_.size());
+  // By storage of an input, and behind them for regions: items that come before the last ones, and the last ones.
+  std::vector<std::pair<int, std::vector<std::uint32_t>>> gates(storages_.size() + 1);
   for (std::uint32_t i = 0; i < items_.size(); ++i) {
     auto wait_for = [&](std::uint32_t from) {
       next[from].push_back(i);
       ++waits[i];
     };
-    for (std::uint32_t s : items_[i].reads)
+    bool reads_input = false;
+    for (std::uint32_t s : items_[i].reads) {
       if (std::uint32_t from = storages_[s].item; from != kNoItem && from != i) wait_for(from);
+      if (storages_[s].input < 0) continue;
+      last[i] ? gates[s].second.push_back(i) : void(++gates[s].first);
+      reads_input = true;
+    }
+    if (last[i] && reads_input) gates.back().second.push_back(i);
+    if (!last[i] && is_region(items_[i])) ++gates.back().first;
     for (std::uint32_t from : items_[i].after) wait_for(from);
   }
-  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
+  for (const auto& [before, behind] : gates)
+    if (before > 0)
+      for (std::uint32_t i : behind) ++waits[i];
+  std::priority_queue<std::pair<bool, std::uint32_t>, std::vector<std::pair<bool, std::uint32_t>>, std::greater<>> ready;
+  auto one_less = [&](std::uint32_t i) {
+    if (--waits[i] == 0) ready.push({!last[i], i});
+  };
+  auto pass = [&](std::size_t gate) {
+    if (--gates[gate].first > 0) return;
+    for (std::uint32_t i : gates[gate].second) one_less(i);
+  };
   for (std::uint32_t i = 0; i < items_.size(); ++i)
-    if (waits[i] == 0) ready.push(i);
+    if (waits[i] == 0) ready.push({!last[i], i});
   std::vector<std::uint32_t> list;
   while (!ready.empty()) {
-    std::uint32_t i = ready.top();
+    const std::uint32_t i = ready.top().second;
     ready.pop();
     list.push_back(i);
-    for (std::uint32_t j : next[i])
-      if (--waits[j] == 0) ready.push(j);
+    for (std::uint32_t j : next[i]) one_less(j);
+    if (last[i]) continue;
+    for (std::uint32_t s : items_[i].reads)
+      if (storages_[s].input >= 0) pass(s);
+    if (is_region(items_[i])) pass(storages_.size());
   }
   check(list.size() == items_.size(), "plan: groups wait for each other");
   return list;
+}
+
+// By item: it makes results of the graph, and nothing that another reads.
+std::vector<char> Planner::makes_results() const {
+  std::vector<char> is_result(storages_.size(), false), all(items_.size(), false);
+  for (Id id : g_.outputs())
+    if (places_[id]) is_result[places_[id]->storage] = true;
+  for (std::size_t s = 0; s < storages_.size(); ++s)
+    if (is_result[s] && storages_[s].item != kNoItem) all[storages_[s].item] = true;
+  for (std::size_t s = 0; s < storages_.size(); ++s)
+    if (!is_result[s] && storages_[s].item != kNoItem) all[storages_[s].item] = false;
+  for (const Item& item : items_) {
+    for (std::uint32_t s : item.reads)
+      if (storages_[s].item != kNoItem) all[storages_[s].item] = false;
+    for (std::uint32_t from : item.after) all[from] = false;
+  }
+  return all;
 }
 
 }  // namespace sinter::engine

@@ -45,7 +45,6 @@ class Planner {
     std::vector<std::uint32_t> donors = {};
     std::uint32_t buffer = 0;
     std::int64_t offset = 0, held = 0;  // where it lies, and what it holds there
-    int until = 0;                      // see Room
   };
   class Room;
   // Where a node lies: its storage, and the layout relative to it.
@@ -76,6 +75,8 @@ class Planner {
   std::uint32_t own_storage(Id id, std::uint32_t item);
   void collect_reads();
   std::vector<std::uint32_t> order() const;
+  std::vector<char> makes_results() const;
+  bool is_region(const Item& item) const { return !item.group && ops::info(g_[item.node].op).kind == ops::OpKind::Region; }
   void emit(const Item& item);
   void emit_group(const graph::Group& group);
   void emit_product(Id id);

@@ -1,6 +1,5 @@
 // The memory of a plan: which buffers live when, and which may take another's place. Layer: engine.
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 #include "base/knobs.h"
@@ -12,11 +11,12 @@ using graph::Id;
 using graph::Node;
 using ops::Op;
 
-// Memory for what lives between steps: what holds nothing any more, and what will hold a result but does not yet.
+// Memory for what lives between steps, given out from the last step to the first: a result needs its memory to the end, so that it is free
+// in the steps before it is written.
 class Planner::Room {
  public:
   explicit Room(std::vector<PlannedBuffer>& buffers) : buffers_(buffers) {}
-  void lend(const Block& result) { gaps_.push_back({result.buffer, 0, result.bytes, result.first}); }
+  void lend(const Block& result) { gaps_.push_back({result.buffer, 0, result.bytes}); }
 
   void take(Block& b) {
     auto gap = smallest_for(b);
@@ -25,7 +25,7 @@ class Planner::Room {
       PlannedBuffer fresh;
       fresh.bytes = b.bytes;
       buffers_.push_back(std::move(fresh));
-      gap = gaps_.insert(gap, {static_cast<std::uint32_t>(buffers_.size() - 1), 0, b.bytes, kAlways});
+      gap = gaps_.insert(gap, {static_cast<std::uint32_t>(buffers_.size() - 1), 0, b.bytes});
     }
     if (!buffers_[gap->buffer].donors.empty()) {
       PlannedBuffer inside;
@@ -33,7 +33,7 @@ class Planner::Room {
       buffers_.push_back(std::move(inside));
       gap->buffer = static_cast<std::uint32_t>(buffers_.size() - 1);
     }
-    b.buffer = gap->buffer, b.offset = gap->offset, b.until = gap->until;
+    b.buffer = gap->buffer, b.offset = gap->offset;
     b.held = std::min(aligned(b.bytes), gap->bytes);
     if (PlannedBuffer& buffer = buffers_[b.buffer]; buffer.inside >= 0) buffer.bytes = std::max(buffer.bytes, b.offset + b.held);
     gap->offset += b.held, gap->bytes -= b.held;
@@ -42,7 +42,7 @@ class Planner::Room {
 
   void give(const Block& b) {
     if (b.held == 0) return;
-    Gap free{b.buffer, b.offset, b.held, b.until};
+    Gap free{b.buffer, b.offset, b.held};
     std::erase_if(gaps_, [&](const Gap& g) {
       if (g.buffer != free.buffer || (g.offset + g.bytes != free.offset && free.offset + free.bytes != g.offset)) return false;
       free.offset = std::min(free.offset, g.offset), free.bytes += g.bytes;
@@ -52,31 +52,32 @@ class Planner::Room {
   }
 
  private:
-  static constexpr int kAlways = std::numeric_limits<int>::max();
   struct Gap {
     std::uint32_t buffer;
     std::int64_t offset, bytes;
-    int until;  // the first step that needs the memory for something else
   };
   using At = std::vector<Gap>::iterator;
 
-  bool is_whole(const Gap& g) const { return g.bytes == buffers_[g.buffer].bytes; }
-  // Rather what was in use before, which may still lie in a cache, than memory of a result; and of these, rather one that takes no
+  // Rather what lives between steps alone, which may still lie in a cache, than memory of a result; and of these, rather one that takes no
   // argument's.
   At smallest_for(const Block& b) {
     auto best = gaps_.end();
     std::tuple<int, std::int64_t> least;
     for (auto g = gaps_.begin(); g != gaps_.end(); ++g) {
-      if (g->bytes < b.bytes || g->until <= b.last) continue;
-      const std::tuple rank{buffers_[g->buffer].donors.empty() ? g->until != kAlways : 2, g->bytes};
+      const PlannedBuffer& buffer = buffers_[g->buffer];
+      if (g->bytes < b.bytes) continue;
+      const std::tuple rank{(buffer.is_output || buffer.inside >= 0) + 2 * !buffer.donors.empty(), g->bytes};
       if (best == gaps_.end() || rank < least) best = g, least = rank;
     }
     return best;
   }
   At made_larger(const Block& b) {
     auto best = gaps_.end();
-    for (auto g = gaps_.begin(); g != gaps_.end(); ++g)
-      if (g->until == kAlways && is_whole(*g) && (best == gaps_.end() || g->bytes > best->bytes)) best = g;
+    for (auto g = gaps_.begin(); g != gaps_.end(); ++g) {
+      const PlannedBuffer& buffer = buffers_[g->buffer];
+      const bool whole = !buffer.is_output && buffer.inside < 0 && g->bytes == buffer.bytes;
+      if (whole && (best == gaps_.end() || g->bytes > best->bytes)) best = g;
+    }
     if (best != gaps_.end()) best->bytes = buffers_[best->buffer].bytes = b.bytes;
     return best;
   }
@@ -106,21 +107,22 @@ void Planner::assign_buffers() {
   for (std::uint32_t b = 0; b < blocks.size(); ++b) {
     Block& block = blocks[b];
     begins[static_cast<std::size_t>(block.first)].push_back(b);
-    if (!block.is_output && !block.late) {
-      ends[static_cast<std::size_t>(block.last)].push_back(b);
-      continue;
-    }
+    ends[static_cast<std::size_t>(block.last)].push_back(b);
+    if (!block.is_output && !block.late) continue;
     block.buffer = new_buffer(block.bytes, block.is_output);
     plan_.buffers_[block.buffer].late = block.late;
     plan_.buffers_[block.buffer].donors = std::move(block.donors);
   }
   Room room(plan_.buffers_);
-  for (const Block& b : blocks)
-    if (b.is_output && !b.late && !options_.alone) room.lend(b);
-  for (std::size_t i = 0; i < uses_.size(); ++i) {
-    for (std::uint32_t b : begins[i])
+  for (std::size_t i = uses_.size(); i-- > 0;) {
+    for (std::uint32_t b : ends[i])
       if (!blocks[b].is_output && !blocks[b].late) room.take(blocks[b]);
-    for (std::uint32_t b : ends[i]) room.give(blocks[b]);
+    for (std::uint32_t b : begins[i]) {
+      if (!blocks[b].is_output && !blocks[b].late)
+        room.give(blocks[b]);
+      else if (!blocks[b].late && !options_.alone)
+        room.lend(blocks[b]);
+    }
   }
 
   MemoryUse& use = plan_.memory_;
