@@ -183,6 +183,19 @@ void Program::insert(std::shared_ptr<Entry> entry) {
     else
       drop(last);
   }
+  // A trace whose entries are gone is kept for sizes to come, as far as the bound goes.
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(options.max_entries, 1));
+  if (order_.size() + families_.size() * kMostTraces <= most) return;
+  std::unordered_set<const engine::Traced*> used;
+  for (const auto& e : order_) used.insert(e->traced.get());
+  std::size_t alive = used.size();
+  dropped_traces.reserve(dropped_traces.size() + families_.size() * kMostTraces);
+  for (auto& [key, family] : families_)
+    std::erase_if(family.traced, [&](std::shared_ptr<engine::Traced>& t) {
+      if (used.contains(t.get()) || alive++ < most) return false;
+      dropped_traces.push_back(std::move(t));
+      return true;
+    });
 }
 
 std::shared_ptr<Entry> Program::newest() const {

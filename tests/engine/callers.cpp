@@ -92,6 +92,14 @@ TEST_P(CallerThreads, EachWithItsOwnLengths) {
   }
 }
 
+TEST(CallerThreadsAlone, TracesThatServeAllSizesAreBoundedToo) {
+  auto f = compile([](const Array& x) { return x + 1; }, {.shapeless = true, .max_entries = 2});
+  for (Dtype t : {Dtype::float32, Dtype::float64, Dtype::int32}) {
+    for (int n : {1, 5, 9}) EXPECT_EQ(sum(f(ones({n}, t))).item<int>(), 2 * n);
+    EXPECT_LE(f.stats().entries, 2);
+  }
+}
+
 TEST_P(CallerThreads, WhileOthersClearAndDisable) {
   Array two(2.f);
   auto f = compile([two](const Array& x) { return weighed(x, two); }, GetParam().options);
