@@ -49,10 +49,15 @@ S while_loop(C&& condition, F&& body, const S& init, std::int64_t max_steps = -1
 }
 
 /// For i = begin, ..., end - 1: state = body(i, state), i an int32 array without axes. With numbers it differentiates in both modes; with
-/// arrays the number of steps is known when it runs, and it has jvp alone.
+/// arrays the number of steps is known when it runs, and it has jvp alone. Error where a number does not fit int32.
 template <class B, class E, class F, Tree S>
 S fori_loop(const B& begin, const E& end, F&& body, const S& init) {
   if constexpr (std::is_integral_v<B> && std::is_integral_v<E>) {
+    if (!std::in_range<std::int32_t>(+begin) || !std::in_range<std::int32_t>(+end)) {
+      std::string text("fori_loop: a bound does not fit int32, the dtype of the index; got ");
+      text.append(std::to_string(+begin)).append(" and ").append(std::to_string(+end));
+      throw Error(text.append("; use while_loop with an index of int64"));
+    }
     auto step = [&](std::span<const Array> leaves) {
       Array i = leaves[0];
       leaves = leaves.subspan(1);

@@ -388,6 +388,23 @@ TEST(Errors, device_and_memory) {
   });
 }
 
+TEST(Errors, control_flow) {
+  const std::int64_t far = std::int64_t{1} << 32;
+  auto step = [](const Array& i, const Array& x) { return x + i; };
+  run({
+      THROWS(Error,
+             "fori_loop: a bound does not fit int32, the dtype of the index; got 0 and 4294967296; use while_loop with an index of int64",
+             fori_loop(0, far, step, s)),
+      THROWS(Error,
+             "fori_loop: a bound does not fit int32, the dtype of the index; got -4294967296 and 3; use while_loop with an index of int64",
+             fori_loop(-far, 3, step, s)),
+      THROWS(Error,
+             "fori_loop: a bound does not fit int32, the dtype of the index; got 0 and 18446744073709551615; use while_loop with an index "
+             "of int64",
+             fori_loop(0, ~std::uint64_t{0}, step, s)),
+  });
+}
+
 TEST(Errors, io) {
   run({
       THROWS(IoError, "load_idx: cannot open the file; got \"/nowhere/x.gz\"; check that it exists and is readable",
