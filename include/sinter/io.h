@@ -16,7 +16,8 @@ struct Safetensors {
   std::map<std::string, Array> arrays;
   std::map<std::string, std::string> metadata;
 };
-/// Writes arrays of any dtype. The file is replaced as a whole: IoError leaves what was there.
+/// Writes arrays of any dtype. The file is replaced as a whole: IoError leaves what was there. Names and
+/// metadata are UTF-8: IoError otherwise, before anything is written.
 SINTER_API void save_safetensors(const std::string& path, const std::map<std::string, Array>& arrays,
                                  const std::map<std::string, std::string>& metadata = {});
 /// IoError when the file cannot be read, is damaged, or holds a dtype that the library has not.

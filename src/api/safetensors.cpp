@@ -79,6 +79,16 @@ struct Entry {
   std::uint64_t begin, end;
 };
 
+// Text goes into JSON, which is UTF-8: a byte replaced would make another name, or two names one.
+void require_utf8(const char* role, const std::string& text) {
+  try {
+    (void)Json(text).dump();
+  } catch (const Json::type_error&) {
+    throw IoError(str("save_safetensors: ", role, " is not UTF-8; got ", Json(text).dump(-1, ' ', true, Json::error_handler_t::replace),
+                      "; use UTF-8"));
+  }
+}
+
 // An entry of the header, in which nothing can be trusted.
 Entry entry_of(const File& file, const std::string& name, const Json& json) {
   auto bad = [&](const char* field) { file.damaged(str("a wrong ", field, " of array \"", name, '"')); };
@@ -164,7 +174,12 @@ void save_safetensors(const std::string& path, const std::map<std::string, Array
   std::vector<std::pair<std::string, Array>> sorted;
   for (const auto& [name, array] : arrays) {
     if (name == "__metadata__") throw IoError("save_safetensors: a name is reserved; got __metadata__; use another one");
+    require_utf8("a name", name);
     sorted.emplace_back(name, array);
+  }
+  for (const auto& [key, value] : metadata) {
+    require_utf8("a key of the metadata", key);
+    require_utf8("a value of the metadata", value);
   }
   for (auto& [name, array] : sorted) array = engine::contiguous(array.eval());
   // Widest first, so that all elements are aligned; then by name.
@@ -181,7 +196,7 @@ void save_safetensors(const std::string& path, const std::map<std::string, Array
                     {"data_offsets", {at, at + array.nbytes()}}};
     at += array.nbytes();
   }
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
 
   const std::string temporary = str(path, ".", ::getpid(), ".new");

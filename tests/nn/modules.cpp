@@ -188,6 +188,21 @@ TEST(Files, damaged_files_are_named) {
   EXPECT_TRUE(has(thrown<IoError>([&] { load_safetensors(path); }), "cannot open the file; got No such file or directory"));
   EXPECT_TRUE(has(thrown<IoError>([&] { save_safetensors("/nowhere/x", {}); }), "cannot open the file; got No such file or directory"));
   EXPECT_TRUE(has(thrown<IoError>([&] { save_safetensors(path, {{"__metadata__", ones({1})}}); }), "a name is reserved"));
+  struct NotUtf8 {
+    const char* got;
+    std::map<std::string, Array> arrays;
+    std::map<std::string, std::string> metadata;
+  };
+  const Array s = ones({1});
+  const NotUtf8 texts[] = {
+      {"a name is not UTF-8; got \"a\\ufffd\"", {{"a\xff", s}}, {}},
+      {"a name is not UTF-8; got \"a\\ufffd\"", {{"a\xfe", s}, {"a\xff", s}}, {}},
+      {"a key of the metadata is not UTF-8; got \"\\ufffd\"", {{"a", s}}, {{"\xc3", "v"}}},
+      {"a value of the metadata is not UTF-8; got \"v\\ufffd\"", {{"a", s}}, {{"k", "v\xff"}}},
+  };
+  for (const NotUtf8& t : texts)
+    EXPECT_EQ(thrown<IoError>([&] { save_safetensors(path, t.arrays, t.metadata); }),
+              std::string("save_safetensors: ").append(t.got) + "; use UTF-8");
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
