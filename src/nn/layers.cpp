@@ -94,6 +94,10 @@ Array normalised(const BatchNorm& layer, const Array& x, const Moments& m) {
 Array BatchNorm::operator()(const Array& x) {
   if (!training || !running_mean.valid()) return std::as_const(*this)(x);
   const Moments m = batch_moments(x);
+  for (int i = 0; i + 1 < x.ndim(); ++i)
+    if (x.shape(i) == 0)
+      throw ShapeError(str("BatchNorm: an empty batch has no mean for the running statistics; got ", x.shape(),
+                           "; leave it out in training, or call nn::eval(model)"));
   auto move = [this](Parameter& running, const Array& now) {
     running = astype((1 - momentum) * running + momentum * stop_gradient(now), running.dtype());
   };

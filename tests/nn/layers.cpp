@@ -132,7 +132,15 @@ TEST(Layers, batch_norm) {
   // Its gradient goes through mean and variance of the batch; the layer itself stays.
   check("batch norm in training", [norm](const Array& in) { return nn::BatchNorm(norm)(in); }, x, Array(expected, x.shape()));
   EXPECT_TRUE(has(thrown<Error>([&] { std::as_const(norm)(x); }), "BatchNorm: a const layer cannot update its running statistics"));
+  for (const Shape& empty : {Shape{0, 3}, Shape{2, 0, 3}}) {
+    const std::vector<Array> before = tree_flatten(norm);
+    EXPECT_TRUE(
+        has(thrown<ShapeError>([&] { norm(zeros(empty)); }), "BatchNorm: an empty batch has no mean for the running statistics; got ("));
+    const std::vector<Array> after = tree_flatten(norm);
+    for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before[i].get(), after[i].get());
+  }
   nn::eval(norm);
+  EXPECT_EQ(norm(zeros({0, 3})).shape(), (Shape{0, 3}));
   EXPECT_TRUE(allclose(std::as_const(norm)(x), (x - norm.running_mean) / sqrt(norm.running_var + 1e-5), 1e-4, 1e-5).item<bool>());
   EXPECT_EQ(norm(astype(x, float16)).dtype(), float16);
 }

@@ -79,7 +79,8 @@ struct SINTER_API RMSNorm {
 };
 
 /// (x - mean) / sqrt(variance + eps) * weight + bias for each feature, the last axis (Ioffe and Szegedy, 2015). In training mean and
-/// variance are those of the batch, all other axes, and the running ones move towards them by `momentum`; else they are the running ones.
+/// variance are those of the batch, all other axes, and the running ones move towards them by `momentum`: ShapeError where the
+/// batch is empty. Else they are the running ones.
 struct SINTER_API BatchNorm {
   BatchNorm() = default;
   explicit BatchNorm(Dim features, double eps = 1e-5, double momentum = 0.1, bool affine = true, bool track_running_stats = true);
