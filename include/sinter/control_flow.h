@@ -35,8 +35,9 @@ auto cond(const Array& condition, Y&& yes, N&& no, const A&... args) {
 }
 
 /// While condition(state) is true: state = body(state). The state is a tree; the body gives one with arrays of the same shapes and dtypes,
-/// the condition one bool. Under vmap the loop runs until every example has stopped. It has jvp; reverse mode needs max_steps: then it
-/// stops after so many steps, and the time of a call is that of max_steps steps, those after the end without work.
+/// the condition one bool; ShapeError or DtypeError otherwise. Under vmap the loop runs until every example has stopped. It has jvp;
+/// reverse mode needs max_steps: then it stops after so many steps, and the time of a call is that of max_steps steps, those after the end
+/// without work.
 template <class C, class F, Tree S>
 S while_loop(C&& condition, F&& body, const S& init, std::int64_t max_steps = -1) {
   auto test = [&](std::span<const Array> leaves) { return detail::Leaves{Array(condition(detail::take_tree(init, leaves)))}; };
@@ -85,7 +86,7 @@ struct ScanOptions {
 };
 /// f(carry, x) -> std::pair(carry, y) for each element x of xs, a tree of arrays, along axis 0, one after the other. Gives the last carry
 /// and the y, a tree, stacked along axis 0. Carries keep their shapes and dtypes. Throws ShapeError when the arrays of xs have different
-/// lengths or there is none.
+/// lengths or there is none, and ShapeError or DtypeError when a carry changes in a step.
 template <class F, Tree S, Tree X>
 auto scan(F&& f, const S& init, const X& xs, const ScanOptions& options = {}) {
   using Y = std::decay_t<decltype(f(init, xs).second)>;

@@ -125,8 +125,8 @@ std::vector<Dtype> operand_types(const char* what, std::span<const Operand* cons
   return types;
 }
 
-Array elementwise(Op op, std::initializer_list<const Operand*> operands) {
-  const char* what = ops::info(op).name.data();
+Array elementwise(Op op, std::initializer_list<const Operand*> operands, const char* what) {
+  if (!what) what = ops::info(op).name.data();
   const std::span<const Operand* const> all(operands.begin(), operands.size());
   const Shape* one = nullptr;
   bool same = true;

@@ -33,8 +33,8 @@ void convert(const void* source, Dtype from, void* target, Dtype to, std::int64_
 
 /// The dtype of each operand once scalars have taken the arrays' (scalars alone: their own).
 std::vector<Dtype> operand_types(const char* what, std::span<const Operand* const> operands);
-/// An elementwise operation on operands: scalars resolved, promoted, broadcast.
-Array elementwise(Op op, std::initializer_list<const Operand*> operands);
+/// An elementwise operation on operands: scalars resolved, promoted, broadcast. `what`: its name in messages, if it has another there.
+Array elementwise(Op op, std::initializer_list<const Operand*> operands, const char* what = nullptr);
 
 /// In which a sum or product of t is given: small integers and bool in 32 bits.
 Dtype accumulating(Dtype t);

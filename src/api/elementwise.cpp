@@ -75,8 +75,8 @@ Array round(const Operand& operand, int decimals) {
 
 std::vector<Array> divmod(const Operand& x, const Operand& y) { return {floor_divide(x, y), remainder(x, y)}; }
 
-Array clip(const Operand& x, std::nullopt_t, const Operand& high) { return minimum(x, high); }
-Array clip(const Operand& x, const Operand& low, std::nullopt_t) { return maximum(x, low); }
+Array clip(const Operand& x, std::nullopt_t, const Operand& high) { return api::elementwise(ops::Op::Minimum, {&x, &high}, "clip"); }
+Array clip(const Operand& x, const Operand& low, std::nullopt_t) { return api::elementwise(ops::Op::Maximum, {&x, &low}, "clip"); }
 Array elu(const Operand& x) { return elu(x, 1); }
 Array leaky_relu(const Operand& x) { return leaky_relu(x, 0.01); }
 

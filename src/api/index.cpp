@@ -14,11 +14,11 @@ void check_indices(const char* what, const Array& indices) {
 }
 
 // A C++ number: checked now, and the axis goes.
-Array take_one(const Array& x, const Number& index, int axis) {
+template <class Where>  // -> where the index counts, as messages say it
+Array take_one(const Array& x, const Number& index, int axis, const Where& where) {
   if (!is_integer(index.dtype())) throw DtypeError(str("take: the index is not an integer; got ", index.dtype(), "; use an integer"));
   const Dim n = x.shape(axis), i = api::integer_of(index), at = i < 0 ? i + n : i;
-  if (at < 0 || at >= n)
-    throw IndexError(str("take: index out of range; got ", i, " for axis ", axis, " of shape ", x.shape(), "; use ", -n, " to ", n - 1));
+  if (at < 0 || at >= n) throw IndexError(str("take: index out of range; got ", i, " for ", where(), "; use ", -n, " to ", n - 1));
   return api::reshaped(api::sliced(x, axis, at, 1), api::without_axes(x.shape(), {axis}, false));
 }
 
@@ -28,7 +28,8 @@ Array take(const Array& operand, const Operand& indices, std::optional<int> axis
   const Shape& s = api::shape_of(operand, "take");
   const int at = axis ? api::axis_of("take", *axis, s) : 0;
   const Array x = axis ? operand : api::reshaped(operand, {s.product()});
-  if (indices.array() == nullptr) return take_one(x, indices.number(), at);
+  const auto where = [&] { return axis ? str("axis ", at, " of shape ", s) : str("shape ", s, " flattened"); };
+  if (indices.array() == nullptr) return take_one(x, indices.number(), at, where);
   const Array& i = *indices.array();
   check_indices("take", i);
   Shape shape;
@@ -40,8 +41,7 @@ Array take(const Array& operand, const Operand& indices, std::optional<int> axis
   }
   api::check_sizes("take", shape, x.dtype());
   if (api::is_empty(shape)) return zeros(shape, x.dtype());
-  if (x.shape(at) == 0)
-    throw IndexError(str("take: the axis has no elements; got axis ", at, " of shape ", x.shape(), "; give an array with elements"));
+  if (x.shape(at) == 0) throw IndexError(str("take: the axis has no elements; got ", where(), "; give an array with elements"));
   return engine::make(Op::Take, {x, i}, {at}, x.dtype(), shape);
 }
 

@@ -131,16 +131,27 @@ Array gumbel(const Shape& shape, Dtype t, const std::optional<Array>& key) {
   return -log(-log(unit("gumbel", shape, t, key)));
 }
 
+namespace {
+
+void require_choices(const Shape& s, int axis) {
+  if (s[static_cast<std::size_t>(axis)] == 0 && !api::is_empty(api::without_axes(s, {axis}, false)))
+    throw ShapeError(str("categorical: there is nothing to choose from; got axis ", axis, " of shape ", s, "; give an axis with elements"));
+}
+
+}  // namespace
+
 Array detail::draw_category(const Array& logits, int axis, const std::optional<Array>& key) {
   const Shape& s = api::shape_of(logits, "categorical");
-  api::axis_of("categorical", axis, s);
+  const int at = api::axis_of("categorical", axis, s);
   require_floating("categorical", logits.dtype());
+  require_choices(s, at);
   return argmax(logits + gumbel(s, logits.dtype(), key), axis);
 }
 Array categorical(const Array& logits, int axis) { return detail::draw_category(logits, axis, {}); }
 Array categorical(const Array& logits, int axis, Dim num_samples, const std::optional<Array>& key) {
   const int last = api::axis_of("categorical", axis, api::shape_of(logits, "categorical"));
   require_floating("categorical", logits.dtype());
+  require_choices(logits.shape(), last);
   const Array moved = expand_dims(moveaxis(logits, last, -1), -2);  // (others..., 1, choices)
   Shape shape = moved.shape();
   shape[shape.size() - 2] = num_samples;

@@ -175,6 +175,8 @@ void save_safetensors(const std::string& path, const std::map<std::string, Array
   for (const auto& [name, array] : arrays) {
     if (name == "__metadata__") throw IoError("save_safetensors: a name is reserved; got __metadata__; use another one");
     require_utf8("a name", name);
+    if (!array.valid())
+      throw Error(str("save_safetensors: an array is unset; got \"", name, "\", default constructed or moved from; assign a value first"));
     sorted.emplace_back(name, array);
   }
   for (const auto& [key, value] : metadata) {

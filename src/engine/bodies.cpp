@@ -86,6 +86,12 @@ Leaves noted(Leaves results, std::span<const graph::Body> bodies) {
   return results;
 }
 
+// Of two types that differ.
+[[noreturn]] void throw_differ(const Type& a, const Type& b, const std::string& text) {
+  if (a.shape == b.shape) throw DtypeError(text);
+  throw ShapeError(text);
+}
+
 // Carries after a step must be what they were.
 void check_carries(const char* what, std::span<const Array> init, std::span<const Type> after, bool exact) {
   if (exact ? after.size() != init.size() : after.size() < init.size())
@@ -93,8 +99,9 @@ void check_carries(const char* what, std::span<const Array> init, std::span<cons
                     "; give back the whole state"));
   for (std::size_t i = 0; i < init.size(); ++i)
     if (!(type_of(init[i]) == after[i]))
-      throw ShapeError(str(what, ": array ", i, " of the state changes its shape or dtype in a step; got ", engine::describe(init[i]),
-                           " before and ", describe(after[i]), " after it; keep both, for example with astype on the first"));
+      throw_differ(type_of(init[i]), after[i],
+                   str(what, ": array ", i, " of the state changes its shape or dtype in a step; got ", engine::describe(init[i]),
+                       " before and ", describe(after[i]), " after it; keep both, for example with astype on the first"));
 }
 
 }  // namespace
@@ -131,8 +138,9 @@ Leaves call_cond(const Array& condition, std::span<const Array> arguments, const
     throw Error(str("cond: the branches give other numbers of arrays; got ", types.size(), " and ", others.size(), "; give the same tree"));
   for (std::size_t i = 0; i < types.size(); ++i)
     if (!(types[i] == others[i]))
-      throw ShapeError(str("cond: the branches give different arrays; got ", describe(types[i]), " and ", describe(others[i]), " as array ",
-                           i, "; give the same shape and dtype"));
+      throw_differ(types[i], others[i],
+                   str("cond: the branches give different arrays; got ", describe(types[i]), " and ", describe(others[i]), " as array ", i,
+                       "; give the same shape and dtype"));
   Constants constants;
   constants.add(*yes);
   constants.add(*no);
@@ -145,8 +153,9 @@ Leaves call_cond(const Array& condition, std::span<const Array> arguments, const
 
 Leaves call_while(const TracedBody& condition, const TracedBody& body, std::span<const Array> init, std::int64_t max_steps) {
   const std::vector<Type> test = output_types(*condition), types = output_types(*body);
-  if (!(test[0] == Type{Dtype::bool_, {}}))
-    throw ShapeError(str("while_loop: the condition gives one bool; got ", describe(test[0]), "; compare, or reduce with any or all"));
+  if (const Type one{Dtype::bool_, {}}; !(test[0] == one))
+    throw_differ(test[0], one,
+                 str("while_loop: the condition gives one bool; got ", describe(test[0]), "; compare, or reduce with any or all"));
   check_carries("while_loop", init, types, true);
   Constants constants;
   constants.add(*condition);
@@ -353,8 +362,9 @@ Leaves of_rule(const char* what, const char* role, std::span<const Array> like, 
   for (std::size_t i = 0; i < like.size(); ++i) {
     if (!has_derivative(like[i])) continue;
     if (!(type_of(given[i]) == type_of(like[i])))
-      throw ShapeError(str(what, ": the rule gives an array that does not fit; got ", engine::describe(given[i]), " for ",
-                           engine::describe(like[i]), "; give one of the same shape and dtype"));
+      throw_differ(type_of(given[i]), type_of(like[i]),
+                   str(what, ": the rule gives an array that does not fit; got ", engine::describe(given[i]), " for ",
+                       engine::describe(like[i]), "; give one of the same shape and dtype"));
     some.push_back(given[i]);
   }
   return some;

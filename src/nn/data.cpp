@@ -107,7 +107,8 @@ Batches::Batches(std::vector<Array> arrays, std::int64_t size, const BatchOption
   if (arrays.empty()) throw Error("Batches: there are no arrays; got none; give one or more");
   auto source = std::make_shared<Source>();
   for (const Array& a : arrays) {
-    if (a.ndim() == 0 || a.shape(0) != arrays[0].shape(0))
+    if (a.ndim() == 0) throw ShapeError("Batches: an array has no axes; got shape (); give it a first axis, that of the elements");
+    if (a.shape(0) != arrays[0].shape(0))
       throw ShapeError(str("Batches: the first axes differ; got ", arrays[0].shape(), " and ", a.shape(), "; make them equal"));
   }
   engine::evaluate(arrays, "Batches");

@@ -78,6 +78,12 @@ TEST(Errors, arrays) {
 TEST(Errors, elementwise) {
   run({
       THROWS(ShapeError, "add: shapes cannot be broadcast; got (2) and (2,3); make the axes equal or 1", v + m),
+      THROWS(ShapeError, "clip: shapes cannot be broadcast; got (2) and (3); make the axes equal or 1",
+             clip(v, Array({1, 2, 3}), std::nullopt)),
+      THROWS(ShapeError, "clip: shapes cannot be broadcast; got (2) and (3); make the axes equal or 1",
+             clip(v, std::nullopt, Array({1, 2, 3}))),
+      THROWS(Error, "clip: the array is unset; got an array that was default constructed or moved from; assign a value first",
+             clip(Array(), 1, std::nullopt)),
       THROWS(ShapeError, "where: shapes cannot be broadcast; got (2), (3) and (2); make the axes equal or 1",
              where(b, Array({1, 2, 3}), v)),
       THROWS(ShapeError, "fma: shapes cannot be broadcast; got (2), (2) and (3); make the axes equal or 1", fma(v, v, Array({1, 2, 3}))),
@@ -174,10 +180,11 @@ TEST(Errors, views) {
 TEST(Errors, indexing) {
   run({
       THROWS(IndexError, "take: index out of range; got 2 for axis 0 of shape (2,3); use -2 to 1", take(m, 2, 0)),
-      THROWS(IndexError, "take: index out of range; got -7 for axis 0 of shape (6); use -6 to 5", take(m, -7)),
+      THROWS(IndexError, "take: index out of range; got -7 for shape (2,3) flattened; use -6 to 5", take(m, -7)),
       THROWS(DtypeError, "take: the index is not an integer; got float32; use an integer", take(m, 1.5)),
       THROWS(DtypeError, "take: indices are not integers; got float32; convert with astype first", take(m, v)),
       THROWS(IndexError, "take: the axis has no elements; got axis 1 of shape (2,0); give an array with elements", take(e, Array({0}), 1)),
+      THROWS(IndexError, "take: the axis has no elements; got shape (2,0) flattened; give an array with elements", take(e, Array({0}))),
       THROWS(ShapeError, "take_along_axis: the arrays have different numbers of axes; got (2,3) and (1); reshape the indices",
              take_along_axis(m, Array({0}), 0)),
       THROWS(ShapeError, "take_along_axis: shapes cannot be broadcast; got (2,1) and (3,1); make the axes equal or 1",
@@ -360,6 +367,10 @@ TEST(Errors, random) {
              random::bernoulli(zeros({3, 2}), {2})),
       THROWS(DtypeError, "categorical: the dtype is not floating; got int32; use float32, float64, float16 or bfloat16",
              random::categorical(m)),
+      THROWS(ShapeError, "categorical: there is nothing to choose from; got axis 1 of shape (2,0); give an axis with elements",
+             random::categorical(e)),
+      THROWS(ShapeError, "categorical: there is nothing to choose from; got axis 1 of shape (2,0); give an axis with elements",
+             random::categorical(e, -1, 3)),
       THROWS(Error, "split: the key is not a uint32 array of shape (2); got float32 of shape (2); make one with key(seed) or split",
              random::split(v)),
       THROWS(Error, "bits: the key is not a uint32 array of shape (2); got uint32 of shape (3); make one with key(seed) or split",
@@ -402,6 +413,21 @@ TEST(Errors, control_flow) {
              "fori_loop: a bound does not fit int32, the dtype of the index; got 0 and 18446744073709551615; use while_loop with an index "
              "of int64",
              fori_loop(0, ~std::uint64_t{0}, step, s)),
+      THROWS(DtypeError, "cond: the branches give different arrays; got float32[] and int32[] as array 0; give the same shape and dtype",
+             cond(
+                 true, [](const Array& x) { return x; }, [](const Array& x) { return astype(x, int32); }, s)),
+      THROWS(DtypeError, "while_loop: the condition gives one bool; got float32[]; compare, or reduce with any or all",
+             while_loop([](const Array& x) { return x; }, [](const Array& x) { return x; }, s)),
+      THROWS(DtypeError,
+             "scan: array 0 of the state changes its shape or dtype in a step; got int32[] before and float32[] after it; keep both, for "
+             "example with astype on the first",
+             scan([](const Array& a, const Array& x) { return std::pair(a + x, x); }, Array(0), v)),
+      THROWS(DtypeError,
+             "custom_vjp: the rule gives an array that does not fit; got float64[2] for float32[2]; give one of the same shape and dtype",
+             grad([](const Array& x) {
+               return sum(custom_vjp([](const Array& a) { return a * 2; }, [](const Array& a) { return std::pair(a * 2, a); },
+                                     [](const Array&, const Array& g) { return astype(g, float64); })(x));
+             })(v)),
   });
 }
 
@@ -409,6 +435,10 @@ TEST(Errors, io) {
   run({
       THROWS(IoError, "load_idx: cannot open the file; got \"/nowhere/x.gz\"; check that it exists and is readable",
              load_idx("/nowhere/x.gz")),
+      THROWS(Error, "save_safetensors: an array is unset; got \"a\", default constructed or moved from; assign a value first",
+             save_safetensors("/nowhere/x", {{"a", Array()}})),
+      THROWS(ShapeError, "Batches: an array has no axes; got shape (); give it a first axis, that of the elements",
+             data::Batches({v, s}, 4)),
       THROWS(Error,
              "set_printoptions: an option is out of range; got precision 0, threshold 6, edgeitems 3; use a precision of 1 to 100, and 0 "
              "or more for the others",
