@@ -212,6 +212,15 @@ struct PerAxis : std::array<int, N> {
     requires(N > 1 && sizeof...(I) == N)
   PerAxis(I... each) : std::array<int, N>{static_cast<int>(each)...} {}
 };
+/// The same, or none: {}.
+template <std::size_t N>
+struct PerAxisOrNone : std::optional<PerAxis<N>> {
+  using std::optional<PerAxis<N>>::optional;
+  PerAxisOrNone(const std::optional<PerAxis<N>>& each) : std::optional<PerAxis<N>>(each) {}
+  template <detail::Integer... I>
+    requires(N > 1 && sizeof...(I) == N)
+  PerAxisOrNone(I... each) : std::optional<PerAxis<N>>(std::in_place, each...) {}
+};
 /// What a kernel sees at each place of the input, weighed and added up (a cross-correlation, as is usual). input (batch, axes..., in),
 /// weight (out, axes..., in / groups), result (batch, axes..., out) with (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1 places
 /// on each axis, rounded down. Padding is zero. With groups, part g of the out channels sees part g of the in channels. Arrays promote;
@@ -224,8 +233,8 @@ SINTER_API Array conv3d(const Array& input, const Array& weight, PerAxis<3> stri
 /// The greatest element, or the mean, of what a kernel sees: x (batch, height, width, channels), result with
 /// (size + 2 padding - kernel) / stride + 1 places on an axis, rounded down. The stride is the kernel's size, if not given. Padding is
 /// never the greatest; for the mean it counts as zeros. In the gradient of max_pool2d equal extremes of a window share evenly.
-SINTER_API Array max_pool2d(const Array& x, PerAxis<2> kernel, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
-SINTER_API Array avg_pool2d(const Array& x, PerAxis<2> kernel, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
+SINTER_API Array max_pool2d(const Array& x, PerAxis<2> kernel, PerAxisOrNone<2> stride = {}, PerAxis<2> padding = 0);
+SINTER_API Array avg_pool2d(const Array& x, PerAxis<2> kernel, PerAxisOrNone<2> stride = {}, PerAxis<2> padding = 0);
 
 // ---- of neural networks (losses: losses.h) --------------------------------------------------------------------------------------------
 // Compositions that fuse. Halves compute in float32 and round once; results have the promoted dtype of the arrays.

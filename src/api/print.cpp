@@ -20,27 +20,24 @@ Options& options() {
   return o;
 }
 
-// Walks the elements of a row-major array and appends them.
+// Walks the elements that are shown, where they lie, and appends them: a view may show more elements than fit any memory.
 class Printer {
  public:
-  Printer(const Array& x, const PrintOptions& o) : x_(x), o_(o), bytes_(size_of(x.dtype())) {
-    const detail::Value& v = *x.get();
-    data_ = static_cast<const char*>(v.buffer.data()) + v.layout.offset * bytes_;
-  }
+  Printer(const Array& x, const PrintOptions& o) : x_(x), v_(*x.get()), o_(o), bytes_(size_of(x.dtype())) {}
 
   std::string print() {
     text_ = "array(";
     if (x_.ndim() == 0)
-      element(0);
+      element(v_.layout.offset);
     else
-      axis(0, 0, x_.size());
+      axis(0, v_.layout.offset);
     return text_ + ", dtype=" + name(x_.dtype()) + ")";
   }
 
  private:
-  // One axis from element `first` on; `span` elements lie in it.
-  void axis(std::size_t dim, std::int64_t first, std::int64_t span) {
-    const std::int64_t n = x_.shape()[dim], step = n == 0 ? 0 : span / n;
+  // One axis from the element at `first` of the buffer on.
+  void axis(std::size_t dim, std::int64_t first) {
+    const std::int64_t n = x_.shape()[dim], step = v_.layout.strides[dim];
     const bool last = dim + 1 == x_.shape().size(), cut = n > o_.threshold && n > 2 * static_cast<std::int64_t>(o_.edgeitems);
     text_ += '[';
     for (std::int64_t i = 0; i < n; ++i) {
@@ -49,16 +46,16 @@ class Printer {
         text_ += "...";
         i = n - o_.edgeitems - 1;
       } else if (last) {
-        element(first + i);
+        element(first + i * step);
       } else {
-        axis(dim + 1, first + i * step, step);
+        axis(dim + 1, first + i * step);
       }
     }
     text_ += ']';
   }
 
   void element(std::int64_t i) {
-    const void* at = data_ + i * bytes_;
+    const void* at = static_cast<const char*>(v_.buffer.data()) + i * bytes_;
     const Dtype t = x_.dtype();
     char digits[32];
     if (t == Dtype::bool_) {
@@ -92,9 +89,9 @@ class Printer {
   }
 
   const Array& x_;
+  const detail::Value& v_;
   const PrintOptions o_;
   const std::int64_t bytes_;
-  const char* data_;
   std::string text_;
 };
 
@@ -117,8 +114,7 @@ PrintOptions get_printoptions() {
 std::string to_string(const Array& x) {
   if (!x.valid()) return "array(unset)";
   engine::evaluate({&x, 1}, "print");
-  const Array rows = engine::contiguous(x);
-  return Printer(rows, get_printoptions()).print();
+  return Printer(x, get_printoptions()).print();
 }
 
 std::ostream& operator<<(std::ostream& out, const Array& x) { return out << to_string(x); }

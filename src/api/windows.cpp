@@ -110,13 +110,13 @@ Array conv3d(const Array& input, const Array& weight, PerAxis<3> stride, PerAxis
   return convolve("conv3d", input, weight, stride, padding, dilation, groups);
 }
 
-Array max_pool2d(const Array& x, PerAxis<2> kernel, std::optional<PerAxis<2>> stride, PerAxis<2> padding) {
+Array max_pool2d(const Array& x, PerAxis<2> kernel, PerAxisOrNone<2> stride, PerAxis<2> padding) {
   api::require_order("max_pool2d", x);
   require_image("max_pool2d", x);
   const Windows w = windows("max_pool2d", x, kernel, stride.value_or(kernel), padding, lowest(x.dtype()));
   return max(w.view, w.axes);
 }
-Array avg_pool2d(const Array& x, PerAxis<2> kernel, std::optional<PerAxis<2>> stride, PerAxis<2> padding) {
+Array avg_pool2d(const Array& x, PerAxis<2> kernel, PerAxisOrNone<2> stride, PerAxis<2> padding) {
   require_image("avg_pool2d", x);
   const Windows w = windows("avg_pool2d", x, kernel, stride.value_or(kernel), padding, 0);
   return mean(w.view, w.axes);

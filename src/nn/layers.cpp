@@ -39,11 +39,11 @@ Array Conv2d::operator()(const Array& x) const {
   return bias.valid() ? y + bias : y;
 }
 
-MaxPool2d::MaxPool2d(PerAxis<2> kernel, std::optional<PerAxis<2>> stride, PerAxis<2> padding)
+MaxPool2d::MaxPool2d(PerAxis<2> kernel, PerAxisOrNone<2> stride, PerAxis<2> padding)
     : kernel(kernel), stride(stride.value_or(kernel)), padding(padding) {}
 Array MaxPool2d::operator()(const Array& x) const { return max_pool2d(x, per_axis(kernel), per_axis(stride), per_axis(padding)); }
 
-AvgPool2d::AvgPool2d(PerAxis<2> kernel, std::optional<PerAxis<2>> stride, PerAxis<2> padding)
+AvgPool2d::AvgPool2d(PerAxis<2> kernel, PerAxisOrNone<2> stride, PerAxis<2> padding)
     : kernel(kernel), stride(stride.value_or(kernel)), padding(padding) {}
 Array AvgPool2d::operator()(const Array& x) const { return avg_pool2d(x, per_axis(kernel), per_axis(stride), per_axis(padding)); }
 

@@ -34,6 +34,11 @@ TEST(Print, forms) {
           "array([[0, 1],\n       [2, 3],\n       [4, 5],\n       ...,\n       [14, 15],\n       [16, 17],\n       [18, 19]], dtype=int32)",
           arange(20).reshape({10, 2})),
       CASE("array([[0, 3],\n       [1, 4],\n       [2, 5]], dtype=int32)", transpose(arange(6).reshape({2, 3}))),
+      CASE("array([6, 4, 2], dtype=int32)", slice(arange(7), {-1}, {1}, {-2})),
+      CASE("array([], dtype=float32)", zeros({0})),
+      CASE("array([1, 1, 1, ..., 1, 1, 1], dtype=float32)", broadcast_to(Array(1.0), {std::int64_t{1} << 40})),
+      CASE("array([[0, 0, 0, ..., 0, 0, 0],\n       [1, 1, 1, ..., 1, 1, 1]], dtype=int32)",
+           broadcast_to(reshape(arange(2), {2, 1}), {2, std::int64_t{1} << 40})),
       CASE("array(unset)", Array()),
   });
   std::ostringstream out;

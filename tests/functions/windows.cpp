@@ -253,10 +253,10 @@ TEST(Pooling, ValuesAndGradients) {
         const Array x = astype(round(3 * random::normal(s, float32, 0, 1, random::key(5))), t);
         SCOPED_TRACE(testing::Message() << t << " " << s << " kernel " << p.kernel[0] << "," << p.kernel[1] << " stride " << p.stride[0]);
         const auto largest = [&](const Array& x) {
-          return max_pool2d(x, {p.kernel[0], p.kernel[1]}, PerAxis<2>(p.stride[0], p.stride[1]), {p.padding[0], p.padding[1]});
+          return max_pool2d(x, {p.kernel[0], p.kernel[1]}, {p.stride[0], p.stride[1]}, {p.padding[0], p.padding[1]});
         };
         const auto average = [&](const Array& x) {
-          return avg_pool2d(x, {p.kernel[0], p.kernel[1]}, PerAxis<2>(p.stride[0], p.stride[1]), {p.padding[0], p.padding[1]});
+          return avg_pool2d(x, {p.kernel[0], p.kernel[1]}, {p.stride[0], p.stride[1]}, {p.padding[0], p.padding[1]});
         };
         const Array y = largest(x), m = average(x);
         const Numbers from = numbers(x);

@@ -34,13 +34,13 @@ struct SINTER_API Conv2d {
 };
 /// max_pool2d and avg_pool2d as layers. The stride is the kernel's size, if not given.
 struct SINTER_API MaxPool2d {
-  explicit MaxPool2d(PerAxis<2> kernel = 1, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
+  explicit MaxPool2d(PerAxis<2> kernel = 1, PerAxisOrNone<2> stride = {}, PerAxis<2> padding = 0);
   Array operator()(const Array& x) const;
   std::array<int, 2> kernel, stride, padding;
   SINTER_FIELDS(kernel, stride, padding)
 };
 struct SINTER_API AvgPool2d {
-  explicit AvgPool2d(PerAxis<2> kernel = 1, std::optional<PerAxis<2>> stride = {}, PerAxis<2> padding = 0);
+  explicit AvgPool2d(PerAxis<2> kernel = 1, PerAxisOrNone<2> stride = {}, PerAxis<2> padding = 0);
   Array operator()(const Array& x) const;
   std::array<int, 2> kernel, stride, padding;
   SINTER_FIELDS(kernel, stride, padding)
