@@ -12,6 +12,8 @@ namespace sinter {
 
 // ---- elementwise: those of elementwise.h, one a line of the library's table, and these ----------------------------------------------
 // Operands broadcast as in NumPy and promote as promote_types says; scalars are weak. Floating functions turn integers into float32.
+// A C++ integer that the arrays' dtype does not hold wraps; comparisons see it as it is, clip, maximum and minimum the nearest that it
+// holds.
 
 /// Rounds to `decimals` digits after the point (before it, if negative), halves to even.
 SINTER_API Array round(const Operand& x, int decimals);

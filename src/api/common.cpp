@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "ops/elements.h"
 
@@ -74,6 +75,16 @@ Dim encode_as(const Number& v, Dtype t, Dtype to) {
   return static_cast<std::int64_t>(t == to ? word : convert_word(t, to, word));
 }
 
+// Where a whole number lies among the integers of t: -1: below them, 1: above, 0: it is one.
+int place_among(const Number& v, Dtype t) {
+  const iinfo limits(t);
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  if (v.dtype() == Dtype::uint64 && v.integer() > kMax) return v.integer() > limits.max ? 1 : 0;
+  const Dim d = integer_of(v);
+  if (limits.min != std::numeric_limits<std::int64_t>::min() && d < limits.min) return -1;
+  return limits.max < kMax && d > static_cast<std::int64_t>(limits.max) ? 1 : 0;
+}
+
 }  // namespace
 
 Dim encode(const Number& v, Dtype t) { return encode_as(v, t, t); }
@@ -129,9 +140,10 @@ Array elementwise(Op op, std::initializer_list<const Operand*> operands, const c
   if (!what) what = ops::info(op).name.data();
   const std::span<const Operand* const> all(operands.begin(), operands.size());
   const Shape* one = nullptr;
-  bool same = true;
+  bool same = true, one_array = false;
   for (const Operand* o : all) {
     if (o->array() == nullptr) continue;
+    one_array = true;
     const Shape& s = shape_of(*o->array(), what);
     if (s.empty()) continue;
     if (one) same = same && base::same(*one, s);
@@ -149,6 +161,23 @@ Array elementwise(Op op, std::initializer_list<const Operand*> operands, const c
   if (first == 1) types.insert(types.begin(), Dtype::bool_);
   const ops::ElementwiseType t = ops::elementwise_type(op, types);
 
+  // A weak integer that the arrays' dtype does not hold. All elements compare with it as 0 and 1 do; an operation that chooses among its
+  // operands (clip, maximum, minimum) takes the nearest that the dtype holds; elsewhere it wraps.
+  const ops::OpInfo& facts = ops::info(op);
+  const bool compares = facts.rule == ops::Rule::Compare || facts.rule == ops::Rule::Equal;
+  const bool chooses = facts.rule == ops::Rule::Any && (facts.traits & ops::kExact) != 0;
+  auto beyond = [&](std::size_t i) {
+    const bool may = all[i]->array() == nullptr && is_integer(types[i]) && is_integer(all[i]->number().dtype());
+    return may && one_array ? place_among(all[i]->number(), types[i]) : 0;
+  };
+  if (compares)
+    for (std::size_t i = 0; i < 2; ++i)
+      if (const int side = beyond(i); side != 0) {
+        Operand pair[] = {side < 0 ? 1 : 0, side < 0 ? 1 : 0};
+        pair[i] = side < 0 ? 0 : 1;
+        return engine::broadcast(elementwise(op, {&pair[0], &pair[1]}), shape);
+      }
+
   std::vector<Array> in;
   in.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -158,8 +187,10 @@ Array elementwise(Op op, std::initializer_list<const Operand*> operands, const c
       in.push_back(x.ndim() == 0 ? x : engine::broadcast(x, shape));
       continue;
     }
+    Number number = all[i]->number();
+    if (const int side = chooses ? beyond(i) : 0; side != 0) number = side < 0 ? Number(iinfo(types[i]).min) : Number(iinfo(types[i]).max);
     // A weak integer wraps at the arrays' width before it becomes floating.
-    in.push_back(engine::constant(compute, encode_as(all[i]->number(), types[i], compute)));
+    in.push_back(engine::constant(compute, encode_as(number, types[i], compute)));
   }
   return engine::make(op, std::move(in), {}, t.result, shape);
 }

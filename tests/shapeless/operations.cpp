@@ -130,6 +130,12 @@ std::vector<Case> cases() {
        [](const Arrays& x) {
          return Arrays{cross_entropy(x[0], x[1], Reduction::mean), mse_loss(x[0], x[0] * 2, Reduction::mean), one_hot(x[1], x[0].shape(1))};
        }},
+      {"beyond_a_dtype", "", matrix,
+       [](const Arrays& x) {
+         const Array i = (x[0] * 10).astype(int8);
+         return Arrays{i < x[0].shape(0) * 40, clip(i, 12, x[0].shape(1) * 40)};
+       },
+       4},  // below and above 127
       {"checkpoint", "checkpoint barrier", matrix,
        [](const Arrays& x) {
          auto f = checkpoint([](const Array& v) { return exp(sin(v)); });
