@@ -103,7 +103,8 @@ Array variance(const char* what, const Array& operand, const Axes& axes, bool ke
   const Array some = api::sliced(stop_gradient(x), start, size, step);
   const Array distance = sum(some, folded, true) * api::operand(share) - x;
   const Array total = sum(distance, folded, keepdims), squares = sum(square(distance), folded, keepdims);
-  return divided(maximum(squares - total * divided(total, n), 0), n, ddof);
+  const Array spread = squares - total * divided(total, n);
+  return divided(where(spread < 0, spread - stop_gradient(spread), spread), n, ddof);  // rounding is no reason for another derivative
 }
 
 }  // namespace

@@ -176,12 +176,15 @@ void Program::insert(std::shared_ptr<Entry> entry) {
   }
   order_.push_front(std::move(entry));
   index_.emplace(order_.front()->hash, order_.begin());
+  std::size_t looks = order_.size();  // a round: threads may go on using all of them
   while (static_cast<std::int64_t>(order_.size()) > std::max<std::int64_t>(options.max_entries, 1)) {
     const auto last = std::prev(order_.end());
-    if (last != order_.begin() && engine::used_recently(*this, **last))  // which is not seen in their order
+    if (looks > 0 && engine::used_recently(*this, **last)) {  // which is not seen in their order
+      --looks;
       order_.splice(std::next(order_.begin()), order_, last);
-    else
+    } else {
       drop(last);
+    }
   }
   // A trace whose entries are gone is kept for sizes to come, as far as the bound goes.
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(options.max_entries, 1));

@@ -203,9 +203,10 @@ std::pair<Operand, bool> Site::product_operand(const Stage& stage, Id id, int ro
 }
 // What elementwise members read: scores and row values from elsewhere, and what is broadcast to scores.
 Operand Site::plain_operand(const Stage& stage, Id id) const {
-  if (g_[id].op == Op::Broadcast && rows_of(shape_, g_[id].type.shape) == Rows::Scores) id = g_[id].in[0];
+  const bool repeated = g_[id].op == Op::Broadcast && rows_of(shape_, g_[id].type.shape) == Rows::Scores;  // to the last axes
+  if (repeated) id = g_[id].in[0];
   Operand o{id, g_[id].type.shape, false, false};
-  const std::size_t rank = grid_ + (rows_of(shape_, o.shape) == Rows::Flat ? 1 : 2);
+  const std::size_t rank = grid_ + (!repeated && rows_of(shape_, o.shape) == Rows::Flat ? 1 : 2);
   while (o.shape.size() < rank) o.shape.insert(0, 1);
   o.parted = stage.blocks > 1 && o.shape[grid_] != 1;
   return o;

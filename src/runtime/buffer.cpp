@@ -49,7 +49,8 @@ struct Pool {
   Idle* idle[260] = {};  // by size class
   std::size_t idle_bytes = 0;
   Pieces pieces;
-  std::atomic<std::size_t> active{0}, peak{0}, limit{kNoLimit}, cache_limit{kNoLimit};
+  std::atomic<std::ptrdiff_t> active{0};  // below 0 while lanes hold what other threads have given back
+  std::atomic<std::size_t> peak{0}, limit{kNoLimit}, cache_limit{kNoLimit};
   std::atomic<bool> limited{false};  // either limit is set: lanes are empty, so that limits hold to the byte
   Lane lanes[base::kLanes];
 };
@@ -60,15 +61,17 @@ Pool& pool() {
   return *p;
 }
 
-void note_peak(Pool& p, std::size_t now) {
+std::size_t at_least_none(std::ptrdiff_t bytes) { return static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes, 0)); }
+void note_peak(Pool& p, std::ptrdiff_t active) {
+  const std::size_t now = at_least_none(active);
   std::size_t peak = p.peak.load(std::memory_order_relaxed);
   while (now > peak && !p.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
 }
 // The lane's lock is held.
 void settle(Pool& p, Lane& l) {
-  const std::size_t before = p.active.fetch_add(static_cast<std::size_t>(l.active), std::memory_order_relaxed);
-  note_peak(p, before + static_cast<std::size_t>(l.peak));
+  const std::ptrdiff_t before = p.active.fetch_add(l.active, std::memory_order_relaxed);
+  note_peak(p, before + l.peak);
   l.active = l.peak = 0;
 }
 void settle_own(Pool& p) {
@@ -95,7 +98,7 @@ void system_free(Pool& p, void* block, std::size_t bytes) {
   if (bytes >= kHugePage)
     munmap(block, bytes);
   else if (Pieces::serves(bytes))
-    p.pieces.give(block);
+    p.pieces.give(block, bytes);
   else
     std::free(block);
 }
@@ -169,17 +172,18 @@ BufferRef allocate(std::size_t bytes) {
   std::size_t now = 0;
   if (!small) {
     settle_own(p);  // so that the peak is right where one thread works
-    now = p.active.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    const auto more = static_cast<std::ptrdiff_t>(bytes), active = p.active.fetch_add(more, std::memory_order_relaxed) + more;
+    now = at_least_none(active);
     if (const std::size_t limit = p.limit.load(std::memory_order_relaxed); now > limit) {
-      p.active.fetch_sub(bytes, std::memory_order_relaxed);
-      throw OutOfMemory(str("allocate: the memory limit is reached; got ", bytes, " bytes beside ", now - bytes, " in use, of ", limit,
-                            "; free arrays, use smaller ones or call set_memory_limit()"));
+      p.active.fetch_sub(more, std::memory_order_relaxed);
+      throw OutOfMemory(str("allocate: the memory limit is reached; got ", bytes, " bytes beside ", at_least_none(active - more),
+                            " in use, of ", limit, "; free arrays, use smaller ones or call set_memory_limit()"));
     }
-    note_peak(p, now);
+    note_peak(p, active);
   }
   if (!b->data) b->data = allocate_in_pool(p, c, now);
   if (!b->data) {
-    p.active.fetch_sub(bytes, std::memory_order_relaxed);
+    p.active.fetch_sub(static_cast<std::ptrdiff_t>(bytes), std::memory_order_relaxed);
     throw OutOfMemory(
         str("allocate: out of memory; got ", bytes, " bytes beside ", active_memory(), " in use; free arrays or use smaller ones"));
   }
@@ -206,7 +210,7 @@ BufferRef::~BufferRef() {
     const bool small = buffer_->bytes <= Lane::kSmall;
     if (!small) {
       settle_own(p);
-      p.active.fetch_sub(buffer_->bytes, std::memory_order_relaxed);
+      p.active.fetch_sub(static_cast<std::ptrdiff_t>(buffer_->bytes), std::memory_order_relaxed);
     }
     if (!small || !free_in_lane(p, c, buffer_->bytes, buffer_->data)) {
       std::lock_guard guard(p.lock);
@@ -223,7 +227,7 @@ BufferRef::~BufferRef() {
 
 std::size_t active_memory() {
   settle_all(pool());
-  return pool().active.load(std::memory_order_relaxed);
+  return at_least_none(pool().active.load(std::memory_order_relaxed));
 }
 std::size_t peak_memory() {
   settle_all(pool());

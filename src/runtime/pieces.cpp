@@ -23,10 +23,15 @@ void* Pieces::take(std::size_t bytes) {
   auto at = std::find_if(open_.rbegin(), open_.rend(), fits);
   if (at == open_.rend()) {
     if (open_.size() == kMostOpen) open_.erase(open_.begin());
-    open_.reserve(kMostOpen);
     void* page = map_huge(kHugePage);
     if (!page) return nullptr;
-    pages_.emplace(reinterpret_cast<std::uintptr_t>(page), Page{});
+    try {
+      open_.reserve(kMostOpen);
+      pages_.emplace(reinterpret_cast<std::uintptr_t>(page), Page{});
+    } catch (const std::bad_alloc&) {
+      munmap(page, kHugePage);
+      return nullptr;
+    }
     open_.push_back(reinterpret_cast<std::uintptr_t>(page));
     at = open_.rbegin();
   }
@@ -37,9 +42,14 @@ void* Pieces::take(std::size_t bytes) {
   return piece;
 }
 
-void Pieces::give(void* piece) {
-  const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(piece) / kHugePage * kHugePage;
-  if (--pages_.at(at).pieces > 0) return;
+void Pieces::give(void* piece, std::size_t bytes) {
+  constexpr std::uintptr_t kPage = 4096;
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(piece), at = begin / kHugePage * kHugePage;
+  if (--pages_.at(at).pieces > 0) {
+    const std::uintptr_t first = (begin + kPage - 1) / kPage * kPage, last = (begin + bytes) / kPage * kPage;
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    return;
+  }
   pages_.erase(at);
   std::erase(open_, at);
   munmap(reinterpret_cast<void*>(at), kHugePage);

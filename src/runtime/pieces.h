@@ -19,8 +19,8 @@ class Pieces {
   static constexpr bool serves(std::size_t bytes) { return bytes >= kLeast && bytes < kHugePage; }
   /// 64-byte aligned; null: there is no memory.
   void* take(std::size_t bytes);
-  /// Pages without pieces go back to the system.
-  void give(void* piece);
+  /// Its memory goes back to the system at once; addresses with the last piece of a huge page.
+  void give(void* piece, std::size_t bytes);
 
  private:
   struct Page {

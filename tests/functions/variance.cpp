@@ -139,6 +139,16 @@ TEST(Variance, Derivatives) {
   }
 }
 
+TEST(Variance, SecondDerivativesOfEqualElements) {
+  for (double c : {0.0, 0.1, 1e5}) {
+    constexpr int n = 64;
+    const Array x = full({n}, c, float64), h = hessian([](const Array& a) { return sum(var(reshape(a, {n, 1}), 0)); })(x);
+    const Values v = h.to_vector<double>();
+    EXPECT_NEAR(v[0], 2.0 / n * (1 - 1.0 / n), 1e-9) << c;
+    EXPECT_NEAR(v[1], -2.0 / n / n, 1e-9) << c;
+  }
+}
+
 TEST(Variance, BatchesAndCompiledCallsHaveTheSameBits) {
   const Array x = astype(noise({3, 1200, 33}, 2), float32);
   auto columns = [](const Array& a) { return var(a, 0); };

@@ -73,11 +73,33 @@ TEST(Pieces, PagesWithoutPiecesAreUnmapped) {
   EXPECT_NE(reinterpret_cast<std::uintptr_t>(third) / runtime::kHugePage, reinterpret_cast<std::uintptr_t>(first) / runtime::kHugePage);
   unsigned char resident = 0;
   EXPECT_EQ(mincore(first, 4096, &resident), 0);
-  pieces.give(first);
-  EXPECT_EQ(mincore(second, 4096, &resident), 0);
-  pieces.give(second);
+  std::memset(first, 1, 1 << 20);
+  std::memset(second, 1, 1 << 20);
+  pieces.give(first, 1 << 20);
+  EXPECT_EQ(mincore(first, 4096, &resident), 0);
+  EXPECT_EQ(resident & 1, 0) << "its memory is the system's again";
+  EXPECT_EQ(*static_cast<char*>(second), 1);
+  pieces.give(second, 1 << 20);
   EXPECT_NE(mincore(second, 4096, &resident), 0);
-  pieces.give(third);
+  pieces.give(third, 512 << 10);
+}
+
+// Blocks that several threads took and another gives back, before those threads have told of them.
+TEST(Buffer, CountsWhatOtherThreadsGiveBack) {
+  std::vector<runtime::BufferRef> blocks(48);
+  const std::size_t before = runtime::active_memory();
+  runtime::reset_peak_memory();
+  std::vector<std::thread> threads;
+  std::atomic<int> done = 0;
+  for (std::size_t t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < 6; ++i) blocks[t * 6 + i] = runtime::allocate(8000);
+      for (++done; done < 8;) std::this_thread::yield();
+    });
+  for (std::thread& t : threads) t.join();
+  blocks.clear();
+  EXPECT_EQ(runtime::active_memory(), before);
+  EXPECT_LE(runtime::peak_memory(), before + 48 * 8000);
 }
 
 TEST(Buffer, PeakFollowsAndResets) {

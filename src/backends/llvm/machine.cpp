@@ -129,7 +129,10 @@ Machine::Machine(const Target& target, int level) {
 
 Machine::~Machine() {
   std::lock_guard guard(idle().lock);
-  idle().all.push_back(std::move(parts_));
+  try {
+    idle().all.push_back(std::move(parts_));
+  } catch (const std::bad_alloc&) {  // the next one makes its own
+  }
 }
 
 void Machine::prepare(llvm::Module& module) const {
