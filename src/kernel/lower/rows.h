@@ -52,7 +52,7 @@ class Rows {
   void fill(int number);
   std::size_t asks_for_next() const;
   Body::Place place_of(Id id) const { return scratch_.contains(id) ? scratch_.at(id) : body_.place_of(kept_.at(id)); }
-  // In an output's memory.
+  // Outputs, or values that are kept in an output's memory.
   bool stores(const Pass& pass) const {
     return !pass.outputs.empty() || std::any_of(pass.kept.begin(), pass.kept.end(), [&](Id id) { return !scratch_.contains(id); });
   }
