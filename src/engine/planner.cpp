@@ -20,7 +20,7 @@ using ops::OpKind;
 void Planner::run() {
   base::Laps laps(2, g_.name);
   for (Id id = 0; id < g_.size(); ++id)
-    if (is_scalar_constant(g_[id])) constant_index(id);
+    if (graph::is_scalar_constant(g_[id])) constant_index(id);
   place_nodes();
   collect_reads();
   for (std::uint32_t i : order()) emit(items_[i]);

@@ -10,8 +10,6 @@
 
 namespace sinter::engine {
 
-inline bool is_scalar_constant(const graph::Node& n) { return n.op == ops::Op::Constant && n.attrs.size() == 1; }
-
 class Planner {
  public:
   Planner(Plan& plan, const Prepared& prepared, std::span<const graph::Layout> inputs, const PlanOptions& options)

@@ -84,7 +84,7 @@ void Planner::emit_copy(Id from, const Place& to, const Shape& shape) {
   if (shape.product() == 0) return;
   const Node& source = g_[from];
   graph::Graph small;
-  bool literal = is_scalar_constant(source) && !places_[from];
+  bool literal = graph::is_scalar_constant(source) && !places_[from];
   Id in = literal ? small.add({Op::Constant, {}, source.attrs, source.type}) : small.add({Op::Input, {}, {0}, source.type});
   Id out = small.add({Op::Copy, {in}, {}, {source.type.dtype, shape}});
   small.set_outputs({out});

@@ -59,6 +59,8 @@ struct Node {
   std::vector<Body> bodies = {};
   friend bool operator==(const Node& a, const Node& b);
 };
+/// A constant that is one element, everywhere.
+inline bool is_scalar_constant(const Node& n) { return n.op == ops::Op::Constant && n.attrs.size() == 1; }
 
 class Graph {
  public:

@@ -6,7 +6,7 @@ namespace sinter::graph {
 bool is_pointwise(const Node& n) {
   switch (ops::info(n.op).kind) {
     case ops::OpKind::Elementwise: return true;
-    case ops::OpKind::Source: return n.op == ops::Op::Constant && n.attrs.size() == 1;
+    case ops::OpKind::Source: return is_scalar_constant(n);
     case ops::OpKind::Map: return n.op != ops::Op::Concatenate;
     default: return false;
   }

@@ -25,6 +25,8 @@ struct Partition {
 
 /// Whether the node is computed inside a kernel at each point of its shape. A constant of several elements is not: it is read from memory.
 bool is_pointwise(const Node& n);
+/// Whether a kernel of a group computes the node: a pointwise one, or a reduction.
+inline bool is_in_kernel(const Node& n) { return is_pointwise(n) || ops::info(n.op).kind == ops::OpKind::Reduce; }
 /// Instructions that a pointwise node takes an element, about.
 int cost(const Graph& g, Id id);
 /// The node whose elements a chain of views shows; the node itself where it is no view.

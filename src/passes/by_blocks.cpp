@@ -223,7 +223,7 @@ std::string Site::make_operands(Stage& stage) const {
     for (std::size_t i = 0; i < n.in.size(); ++i) {
       if (n.op == Op::Matmul)
         add(id, i, product_operand(stage, n.in[i], i == 0 ? 0 : -1));
-      else if (!is_single_constant(g_[n.in[i]]) && !std::binary_search(stage.members.begin(), stage.members.end(), n.in[i]))
+      else if (!graph::is_scalar_constant(g_[n.in[i]]) && !std::binary_search(stage.members.begin(), stage.members.end(), n.in[i]))
         add(id, i, {plain_operand(stage, n.in[i]), false});
     }
   }
@@ -292,7 +292,7 @@ graph::Body Site::body(const Stage& stage, std::int64_t rows) const {
     const Id id = g_[user].in[i];
     const graph::Type type = within(g_[id].type, rows);
     if (const auto it = copy.find(id); it != copy.end()) return it->second;
-    if (is_single_constant(g_[id])) return b.add({Op::Constant, {}, g_[id].attrs, type});
+    if (graph::is_scalar_constant(g_[id])) return b.add({Op::Constant, {}, g_[id].attrs, type});
     const Id x = operands[stage.uses.at({user, i}).operand];
     return type.shape.size() < b[x].type.shape.size() ? graph::reshape(b, x, type.shape) : graph::broadcast(b, x, type.shape);
   };

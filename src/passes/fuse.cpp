@@ -24,8 +24,6 @@ constexpr int kMaxPasses = 4;
 constexpr int kMaxRepeated = 40;  // instructions: about two exp
 
 bool is_reduce(const Node& n) { return ops::info(n.op).kind == OpKind::Reduce; }
-// A constant of one element is a kernel argument wherever it is read; it needs memory only as an output or for other readers.
-bool is_scalar_constant(const Node& n) { return n.op == ops::Op::Constant && n.attrs.size() == 1; }
 // The shape that a node's kernel iterates over.
 const Shape& space(const Graph& g, Id id) { return is_reduce(g[id]) ? g[g[id].in[0]].type.shape : g[id].type.shape; }
 bool same_space(const Graph& g, Id a, Id b) { return space(g, a) == space(g, b); }
@@ -50,7 +48,8 @@ class Fuser {
           outside_[g_[id].in[i]] = true;
       }
     }
-    for (Id id = 0; id < n_; ++id) argument_[id] = is_scalar_constant(g_[id]) && !is_stored(id);
+    // A constant of one element is a kernel argument wherever it is read; it needs memory only as an output or for other readers.
+    for (Id id = 0; id < n_; ++id) argument_[id] = graph::is_scalar_constant(g_[id]) && !is_stored(id);
   }
 
   Partition run() {
@@ -71,7 +70,7 @@ class Fuser {
 
   bool is_view(Id id) const { return ops::info(g_[id].op).kind == OpKind::View; }
   bool is_scan(Id id) const { return ops::info(g_[id].op).kind == OpKind::Cumulative; }
-  bool in_kernel(Id id) const { return graph::is_pointwise(g_[id]) || is_reduce(g_[id]); }
+  bool in_kernel(Id id) const { return graph::is_in_kernel(g_[id]); }
   bool needs_kernel(Id id) const { return in_kernel(id) && !argument_[id]; }
   int rows_of(Id id) const { return rows_ ? rows_->of(id) : RowSpaces::kNone; }
   bool is_row_value(Id id) const { return rows_of(id) != RowSpaces::kNone; }

@@ -23,7 +23,7 @@ bool is_applied(const Node& n) { return ops::is_elementwise(n.op) || n.op == Op:
 // Whether the node is a member, given the scores' shape.
 bool is_member(const Graph& g, const Node& n, const Shape& scores) {
   const Rows at = rows_of(scores, n.type.shape);
-  if (at == Rows::Other || is_single_constant(n)) return false;
+  if (at == Rows::Other || graph::is_scalar_constant(n)) return false;
   if (is_applied(n)) return true;
   const Rows from = n.in.empty() ? Rows::Other : rows_of(scores, g[n.in[0]].type.shape);
   if (at == Rows::Scores) return n.op == Op::Matmul || (n.op == Op::Broadcast && from == Rows::Columns);

@@ -17,7 +17,6 @@ enum class Rows { Scores, Columns, Flat, Other };  // (..., n, m), (..., n, 1), 
 Rows rows_of(const Shape& scores, const Shape& shape);
 /// Whether the view exchanges the last two axes and leaves the others.
 bool is_swap(const graph::Node& n);
-inline bool is_single_constant(const graph::Node& n) { return n.op == ops::Op::Constant && n.attrs.size() == 1; }
 
 struct ScoreSite {
   struct Exit {

@@ -36,7 +36,7 @@ void use_scalars(Graph& g, Node& n) {
   for (std::size_t i = n.in.size(); i-- > 0 && whole > 1;) {
     const Node& operand = g[n.in[i]];
     if (operand.type.shape.empty()) continue;
-    if (operand.op == Op::Constant && operand.attrs.size() == 1) {
+    if (graph::is_scalar_constant(operand)) {
       n.in[i] = g.add({Op::Constant, {}, operand.attrs, {operand.type.dtype, {}}});
       --whole;
     } else if (operand.op == Op::Broadcast && g[operand.in[0]].type.shape.empty()) {
@@ -46,7 +46,7 @@ void use_scalars(Graph& g, Node& n) {
   }
 }
 
-bool is_zero(const Node& n) { return n.op == Op::Constant && n.attrs.size() == 1 && base::same(n.attrs[0], 0); }
+bool is_zero(const Node& n) { return graph::is_scalar_constant(n) && base::same(n.attrs[0], 0); }
 bool adds_zero(const Graph& g, Id id) { return g[id].op == Op::Add && (is_zero(g[g[id].in[0]]) || is_zero(g[g[id].in[1]])); }
 
 // The sum of two arrays amid zeros, where one begins along an axis at the other's end, as the two in a row amid zeros: what the gradients

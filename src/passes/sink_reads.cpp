@@ -31,7 +31,7 @@ std::vector<bool> read_in_kernels(const Graph& g) {
   std::vector<bool> reads(g.size(), false);
   for (Id id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
-    if (!graph::is_pointwise(n) && ops::info(n.op).kind != ops::OpKind::Reduce) continue;
+    if (!graph::is_in_kernel(n)) continue;
     for (std::size_t i = 0; i < n.in.size(); ++i)
       if (!graph::is_read_elsewhere(n.op, i)) reads[n.in[i]] = true;
   }
@@ -91,7 +91,7 @@ class Sinker {
     for (Id id : g_.outputs()) stored_[graph::under_views(g_, id)] = true;
     for (Id id = 0; id < g_.size(); ++id) {
       const Node& n = g_[id];
-      const bool kernel = graph::is_pointwise(n) || ops::info(n.op).kind == ops::OpKind::Reduce;
+      const bool kernel = graph::is_in_kernel(n);
       for (std::size_t i = 0; i < n.in.size(); ++i) {
         if (!kernel && !is_view(n.op) && n.op != Op::Concatenate) stored_[graph::under_views(g_, n.in[i])] = true;
       }
@@ -109,7 +109,6 @@ class Sinker {
     std::vector<Region> regions;
   };
 
-  static bool is_scalar(const Node& n) { return n.op == Op::Constant && n.attrs.size() == 1; }
   static std::int64_t elements(const Shape& s) { return base::peek(s.product()); }
 
   void plan(Id id) {
@@ -163,11 +162,11 @@ class Sinker {
       if (region.size() >= kMostNodes || (more > 0 && cost * more > kStored * stored)) return {};
       region.push_back(id);
       for (Id in : n.in)
-        if (!is_scalar(g_[in]) && !(g_[in].type.shape.empty() && !shape.empty())) see(in);
+        if (!graph::is_scalar_constant(g_[in]) && !(g_[in].type.shape.empty() && !shape.empty())) see(in);
     }
     for (Id leaf : leaves) {
       const Id made = graph::under_views(g_, leaf);
-      if (graph::is_pointwise(g_[made]) && !is_scalar(g_[made]) && !stored_[made]) return {};
+      if (graph::is_pointwise(g_[made]) && !graph::is_scalar_constant(g_[made]) && !stored_[made]) return {};
     }
     std::reverse(region.begin(), region.end());
     for (Id id : region) taken_[id] = true;
@@ -190,7 +189,7 @@ class Sinker {
         else if (source.type.shape.empty() && !n.type.shape.empty())
           in = copy_[in];
         else
-          in = is_scalar(source) ? graph::constant(target_, source.type.dtype, source.attrs[0], shape) : at(copy_[in]);
+          in = graph::is_scalar_constant(source) ? graph::constant(target_, source.type.dtype, source.attrs[0], shape) : at(copy_[in]);
       }
       n.type.shape = shape;
       copy_[id] = target_.add(std::move(n));
@@ -201,7 +200,7 @@ class Sinker {
   // x at low in the shape, and there what `other` is elsewhere. What is the same along the axes needs no padding, where anything will do.
   Id place(Id x, const ops::Attrs& attrs, const Shape& shape, Id other, bool anything) {
     const Node n = target_[x];
-    if (anything && is_scalar(n)) return graph::constant(target_, n.type.dtype, n.attrs[0], shape);
+    if (anything && graph::is_scalar_constant(n)) return graph::constant(target_, n.type.dtype, n.attrs[0], shape);
     if (anything && n.op == Op::Broadcast) {
       const Shape& from = target_[n.in[0]].type.shape;
       const std::size_t lead = shape.size() - from.size();

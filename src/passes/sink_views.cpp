@@ -122,12 +122,11 @@ class Sinker {
       if ((a.agreed || wanted_[id]) && !pinned_[id] && a.views != kNothing) ask(n.in[0], a.views, std::min(a.budget, kMaxCost));
       return;
     }
-    const ops::OpKind kind = ops::info(n.op).kind;
-    const bool in_kernel = graph::is_pointwise(n) || kind == ops::OpKind::Reduce || n.op == Op::Concatenate;
+    const bool wants = graph::is_in_kernel(n) || n.op == Op::Concatenate;
     for (Id in : n.in) {
       // A branch, a loop or blocks would copy what is not row-major.
-      const bool copied = kind == ops::OpKind::Region && !graph::is_row_major(g_[in].type.shape, layouts_[in].strides);
-      if (in_kernel || copied) wanted_[in] = true;
+      const bool copied = ops::info(n.op).kind == ops::OpKind::Region && !graph::is_row_major(g_[in].type.shape, layouts_[in].strides);
+      if (wants || copied) wanted_[in] = true;
       if (is_product(n.op)) pinned_[in] = true;
       if (a.agreed && !is_scalar_of(in, n)) ask(in, a.views, a.budget);
     }

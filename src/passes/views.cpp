@@ -93,7 +93,7 @@ Id add_view(Graph& g, Id x, View v) {
   for (;;) {
     if (changes_nothing(v)) return x;
     const Node& n = g[x];
-    if (n.op == Op::Constant && n.attrs.size() == 1) return g.add({Op::Constant, {}, n.attrs, {n.type.dtype, v.to}});
+    if (graph::is_scalar_constant(n)) return g.add({Op::Constant, {}, n.attrs, {n.type.dtype, v.to}});
     if (n.op == Op::Arange) {
       if (const auto axis = axis_after(v, static_cast<std::size_t>(n.attrs[0]))) {
         return g.add({Op::Arange, n.in, {static_cast<std::int64_t>(*axis)}, {n.type.dtype, v.to}});

@@ -25,7 +25,7 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
     for (std::size_t i = 0; i < n.in.size(); ++i) {
       Id u = n.in[i];
       const Node& operand = g[u];
-      const bool scalar = operand.op == Op::Constant && operand.attrs.size() == 1;
+      const bool scalar = graph::is_scalar_constant(operand);
       if (!graph::is_read_elsewhere(n.op, i) || (n.op == Op::Pad && scalar)) {
         if (scalar) {
           if (!values_.contains(u)) {

@@ -212,7 +212,7 @@ bool Rows::can_overlap() const {
   if (!last.parts.empty() || last.outputs.size() != 1 || last.members.size() != 1 || !follow_each_other(last.outputs[0])) return false;
   const std::vector<Id>& in = g_[last.members[0]].in;
   return last.loads.size() == 1 && scratch_.contains(last.loads[0]) &&
-         std::all_of(in.begin(), in.end(), [&](Id u) { return pass_.contains(body_.under(u)) || is_constant(u); });
+         std::all_of(in.begin(), in.end(), [&](Id u) { return pass_.contains(body_.under(u)) || graph::is_scalar_constant(g_[u]); });
 }
 
 Lowered lower_rows(const Graph& g, const Group& group, LayoutOf layout_of) { return Rows(g, group, layout_of).run(); }

@@ -42,9 +42,9 @@ class Rows {
   bool is_same_in_row(Id id) const {
     if (is_reduction(id) || g_[id].type.shape != group_.space) return true;
     if (!ops::is_elementwise(g_[id].op) || is_output(id)) return false;
-    return std::all_of(g_[id].in.begin(), g_[id].in.end(), [&](Id u) { return is_row_value(body_.under(u)) || is_constant(u); });
+    return std::all_of(g_[id].in.begin(), g_[id].in.end(),
+                       [&](Id u) { return is_row_value(body_.under(u)) || graph::is_scalar_constant(g_[u]); });
   }
-  bool is_constant(Id id) const { return g_[id].op == ops::Op::Constant && g_[id].attrs.size() == 1; }
 
   int pass_of(Id id) const;
   int work_of(Id id) const;

@@ -48,8 +48,7 @@ Lowered lower_scatter(const graph::Graph& g, Id id, LayoutOf layout_of) {
     // A literal lies in no memory: it is a scalar.
     return static_cast<int>(b.buffer(g[of].type.dtype, of == id));
   };
-  const bool literal_index = g[indices].op == Op::Constant && g[indices].attrs.size() == 1;
-  const bool literal_update = g[updates].op == Op::Constant && g[updates].attrs.size() == 1;
+  const bool literal_index = graph::is_scalar_constant(g[indices]), literal_update = graph::is_scalar_constant(g[updates]);
   const int result_buffer = read(id), index_buffer = literal_index ? -1 : read(indices),
             update_buffer = literal_update ? -1 : read(updates);
   auto scalar = [&](Id of) {
