@@ -77,31 +77,21 @@ std::vector<int> Rows::go_over_columns(const Pass& pass) {
 
 // Bands of rows that are written out, from row `from` on; returns the row behind them.
 Ref Rows::written_out(const Pass& pass, const std::vector<int>& places, Ref from, int height, int unroll) {
-  const Ref rows = b_.index(height), left = b_.compute(Op::Subtract, Dtype::int64, extent_, from);
-  const Ref bands = height == 1 ? left : b_.compute(Op::FloorDivide, Dtype::int64, left, rows);
-  const std::vector<Ref> at_chunk = nest_.position();
-  const Ref band = b_.loop(LoopKind::Serial, b_.index(0), bands), top = plus(b_, from, times(b_, band, rows));
-  std::vector<std::vector<Ref>> at_row;
-  for (int i = 0; i < height; ++i) {
-    nest_.open(b_, *folded_, plus(b_, top, b_.index(i)), false);
-    at_row.push_back(nest_.position());
-    nest_.return_to(at_chunk);
-  }
-  each_column(pass.members, unroll, [&](Ref lane) {
-    const std::vector<Ref> at_column = nest_.position();
-    std::vector<Ref> folds = begin_folds(pass, places, top);
-    for (const std::vector<Ref>& at : at_row) {
-      nest_.return_to(at);
-      nest_.open(b_, *lanes_, lane, true);
-      body_.open_scope();
-      emit_element(pass, folds);
-      body_.close_scope();
-    }
-    nest_.return_to(at_column);
-    for (std::size_t i = 0; i < places.size(); ++i) b_.store(places[i], nest_.index(b_, places_), folds[i]);
+  return each_band(b_, nest_, *folded_, from, extent_, height, [&](Ref top, const EachRow& at_row) {
+    each_column(pass.members, unroll, [&](Ref lane) {
+      const std::vector<Ref> at_column = nest_.position();
+      std::vector<Ref> folds = begin_folds(pass, places, top);
+      for (const std::vector<Ref>& at : at_row) {
+        nest_.return_to(at);
+        nest_.open(b_, *lanes_, lane, true);
+        body_.open_scope();
+        emit_element(pass, folds);
+        body_.close_scope();
+      }
+      nest_.return_to(at_column);
+      for (std::size_t i = 0; i < places.size(); ++i) b_.store(places[i], nest_.index(b_, places_), folds[i]);
+    });
   });
-  b_.end();
-  return plus(b_, from, times(b_, bands, rows));
 }
 
 void Rows::in_loops(const Pass& pass, const std::vector<int>& places) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "kernel/lower/body.h"
 #include "ops/expand.h"
@@ -55,6 +56,10 @@ inline Ref plus(Builder& b, Ref x, Ref y) { return b.compute(ops::Op::Add, Dtype
 std::pair<Ref, Ref> split(Builder& b, Ref task, Ref blocks);
 /// [begin, end) of a block of an axis.
 std::pair<Ref, Ref> block_range(Builder& b, Ref block, Ref size, Ref extent);
+/// A loop over the whole bands of `height` rows of an axis, from row `from` to row `end`, with its rows written out: `band` is given the
+/// band's first row, and the nest's position in each. Returns the row behind them.
+using EachRow = std::vector<std::vector<Ref>>;
+Ref each_band(Builder& b, Nest& nest, const Axis& axis, Ref from, Ref end, int height, FunctionRef<void(Ref top, const EachRow&)> band);
 
 Lowered finish(Builder& b, Nest& nest, Body& body, const Dim& tasks, double work);
 

@@ -262,27 +262,18 @@ class Reduction {
     });
     b_.end();
   }
-  // Whole bands of this height from row `from` on, each row written out; returns the row behind them.
+  // Bands of rows that are written out, from row `from` on; returns the row behind them.
   Ref fold_light_bands(const Columns& columns, Ref first_row, Ref from, Ref last_row, int height) {
-    const Ref rows = b_.index(height), left = b_.compute(Op::Subtract, Dtype::int64, last_row, from);
-    const Ref bands = height == 1 ? left : b_.compute(Op::FloorDivide, Dtype::int64, left, rows);
-    const std::vector<Ref> at_task = nest_.position();
-    const Ref band = b_.loop(LoopKind::Serial, b_.index(0), bands), top = plus(b_, from, times(b_, band, rows));
-    std::vector<std::vector<Ref>> at_row;
-    for (int i = 0; i < height; ++i) {
-      nest_.open(b_, *folded_[0], plus(b_, top, b_.index(i)), false);
-      at_row.push_back(nest_.position());
-      nest_.return_to(at_task);
-    }
-    over_columns(columns, b_.compute(Op::Equal, Dtype::int64, top, first_row), height == 1 ? 1 : kLightUnroll, [&](Ref lane) {
-      for (const std::vector<Ref>& at : at_row) {
-        nest_.return_to(at);
-        nest_.open(b_, columns.lanes, lane, true);
-        fold_element();
-      }
+    return each_band(b_, nest_, *folded_[0], from, last_row, height, [&](Ref top, const EachRow& at_row) {
+      const Ref begins = b_.compute(Op::Equal, Dtype::int64, top, first_row);
+      over_columns(columns, begins, height == 1 ? 1 : kLightUnroll, [&](Ref lane) {
+        for (const std::vector<Ref>& at : at_row) {
+          nest_.return_to(at);
+          nest_.open(b_, columns.lanes, lane, true);
+          fold_element();
+        }
+      });
     });
-    b_.end();
-    return plus(b_, from, times(b_, bands, rows));
   }
   // `fold` goes over the rows of a band, from the carries that it finds: at the first band (`begins`) the identity.
   void over_columns(const Columns& columns, Ref begins, int unroll, FunctionRef<void(Ref)> fold) {
