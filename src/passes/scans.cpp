@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "passes/operand_walk.h"
+
 namespace sinter::passes {
 namespace {
 
@@ -48,35 +50,22 @@ class Scans {
 
   // What nobody else uses, down to memory.
   void take_operands(Id scan) {
-    std::priority_queue<Id> found;
-    std::vector<std::pair<Id, int>> seen;
+    OperandWalk walk;
     std::vector<Id> taken;
     int cost = 0;
-    auto see = [&](Id id) {
-      for (auto& [known, times] : seen)
-        if (known == id) return ++times, void();
-      seen.emplace_back(id, 1);
-      found.push(id);
-    };
-    auto all_uses = [&](Id id) {
-      return std::any_of(seen.begin(), seen.end(), [&](const auto& s) { return s.first == id && s.second == uses_[id]; });
-    };
-    for (Id in : g_[scan].in) see(in);
-    const std::size_t direct = seen.size();
-    while (!found.empty()) {
-      const Id id = found.top();
-      found.pop();
+    const std::vector<Id>& operands = g_[scan].in;
+    for (Id in : operands) walk.see(in);
+    while (!walk.done()) {
+      const Id id = walk.next();
       if (is_argument_(id)) continue;
-      if (fits(id, scan) && all_uses(id) && taken.size() < std::size_t{kMost}) {
+      if (fits(id, scan) && walk.uses(id) == uses_[id] && taken.size() < std::size_t{kMost}) {
         taken.push_back(id);
         cost += graph::cost(g_, id);
         for (std::size_t i = 0; i < g_[id].in.size(); ++i)
-          if (!graph::is_read_elsewhere(g_[id].op, i)) see(g_[id].in[i]);
+          if (!graph::is_read_elsewhere(g_[id].op, i)) walk.see(g_[id].in[i]);
         continue;
       }
-      const bool operand =
-          std::any_of(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(direct), [&](const auto& s) { return s.first == id; });
-      if (operand || !computed(id)) continue;
+      if (std::find(operands.begin(), operands.end(), id) != operands.end() || !computed(id)) continue;
       // What was fused with it would have to be stored.
       for (Id t : taken)
         if (level_[id] == level_[t] && std::find(g_[t].in.begin(), g_[t].in.end(), id) != g_[t].in.end()) return;

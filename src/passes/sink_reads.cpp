@@ -4,12 +4,12 @@
 // A pad whose operand is computed becomes where(inside, f(pad(a), pad(b)), value): what f makes of the padding is not taken. A concatenate
 // that a kernel reads becomes such a choice between its parts; one that nothing but memory waits for stays, and each part is stored there.
 #include <algorithm>
-#include <queue>
 
 #include "base/symbols.h"
 #include "graph/build.h"
 #include "graph/group.h"
 #include "ops/expand.h"
+#include "passes/operand_walk.h"
 #include "passes/pass.h"
 #include "passes/views.h"
 
@@ -135,25 +135,13 @@ class Sinker {
   Region grow(Id reader, Id operand) {
     const Shape& shape = g_[operand].type.shape;
     const std::int64_t stored = elements(shape), more = elements(g_[reader].type.shape) - stored;
-    std::priority_queue<Id> found;
-    std::vector<std::pair<Id, int>> seen;  // and how often
+    OperandWalk walk;
     Region region, leaves;
     std::int64_t cost = 0;
-    auto see = [&](Id id) {
-      auto it = std::find_if(seen.begin(), seen.end(), [&](const auto& s) { return s.first == id; });
-      if (it != seen.end()) {
-        ++it->second;
-        return;
-      }
-      seen.emplace_back(id, 1);
-      found.push(id);
-    };
-    auto users = [&](Id id) { return std::find_if(seen.begin(), seen.end(), [&](const auto& s) { return s.first == id; })->second; };
-    for (see(operand); !found.empty();) {
-      const Id id = found.top();
-      found.pop();
+    for (walk.see(operand); !walk.done();) {
+      const Id id = walk.next();
       const Node& n = g_[id];
-      const bool moves = (ops::is_elementwise(n.op) || n.op == Op::Cast) && users(id) == uses_[id];
+      const bool moves = (ops::is_elementwise(n.op) || n.op == Op::Cast) && walk.uses(id) == uses_[id];
       if (!moves) {
         leaves.push_back(id);
         continue;
@@ -162,7 +150,7 @@ class Sinker {
       if (region.size() >= kMostNodes || (more > 0 && cost * more > kStored * stored)) return {};
       region.push_back(id);
       for (Id in : n.in)
-        if (!graph::is_scalar_constant(g_[in]) && !(g_[in].type.shape.empty() && !shape.empty())) see(in);
+        if (!graph::is_scalar_constant(g_[in]) && !(g_[in].type.shape.empty() && !shape.empty())) walk.see(in);
     }
     for (Id leaf : leaves) {
       const Id made = graph::under_views(g_, leaf);
