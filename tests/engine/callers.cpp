@@ -12,45 +12,16 @@
 #include <vector>
 
 #include "sinter/sinter.h"
+#include "support/threads.h"
 #include "support/thrown.h"
 
 namespace {
 
 using namespace sinter;
+using tests::among_changes;
+using tests::on_threads;
 
 constexpr int kThreads = 8;
-
-// Runs f(thread) on all of them at once.
-void on_threads(int n, const std::function<void(int)>& f) {
-  std::vector<std::thread> threads;
-  std::atomic<int> ready = 0;
-  for (int t = 0; t < n; ++t)
-    threads.emplace_back([&, t] {
-      for (++ready; ready < n;) std::this_thread::yield();
-      f(t);
-    });
-  for (std::thread& t : threads) t.join();
-}
-
-// Clears, disables and enables while `f` runs.
-void among_changes(const std::function<void()>& f) {
-  std::atomic<bool> stop = false;
-  std::thread changes([&] {
-    for (int i = 0; !stop; ++i) {
-      if (i % 3 == 0)
-        clear_cache();
-      else if (i % 3 == 1)
-        disable_compile();
-      else
-        enable_compile();
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    enable_compile();
-  });
-  f();
-  stop = true;
-  changes.join();
-}
 
 struct Way {
   const char* name;

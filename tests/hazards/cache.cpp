@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "hazards/hazards.h"
+#include "support/threads.h"
 
 namespace sinter::tests {
 namespace {
@@ -89,42 +90,28 @@ TEST(hazard, hazard_25_entries_go_with_their_function) {
 }
 
 TEST(hazard, hazard_26_threads) {
-  constexpr int kThreads = 8, kCalls = 250;
+  constexpr int kThreads = 8, kCalls = 1000;
   Array k(2.f);
   auto shared = compile([k](const Array& x, int n) { return x * k + n; });
   std::atomic<int> wrong{0};
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
   testing::internal::CaptureStderr();
-  for (int t = 0; t < kThreads; ++t)
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < kCalls; ++i) {
-        const int n = (i + t) % 4;
-        if (value(shared(3.f, n)) != 6.f + static_cast<float>(n)) ++wrong;
-        // Made here, destroyed on another thread; the next one may lie at the same address.
-        if (i % 10 == 0) {
-          auto own = std::make_unique<std::function<Array(const Array&)>>([n](const Array& x) { return x + n; });
-          auto f = compile(*own);
-          if (value(f(1.f)) != 1.f + static_cast<float>(n)) ++wrong;
-          std::thread([g = std::move(f)] { g(ones({2})).eval(); }).join();
-        }
-      }
-    });
-  std::thread chaos([&] {
-    for (int i = 0; !stop; ++i) {
-      if (i % 3 == 0)
-        clear_cache();
-      else if (i % 3 == 1)
-        disable_compile();
-      else
-        enable_compile();
-      std::this_thread::sleep_for(std::chrono::microseconds(300));
-    }
-    enable_compile();
-  });
-  for (std::thread& t : threads) t.join();
-  stop = true;
-  chaos.join();
+  among_changes(
+      [&] {
+        on_threads(kThreads, [&](int t) {
+          for (int i = 0; i < kCalls; ++i) {
+            const int n = (i + t) % 4;
+            if (value(shared(3.f, n)) != 6.f + static_cast<float>(n)) ++wrong;
+            // Made here, destroyed on another thread; the next one may lie at the same address.
+            if (i % 10 == 0) {
+              auto own = std::make_unique<std::function<Array(const Array&)>>([n](const Array& x) { return x + n; });
+              auto f = compile(*own);
+              if (value(f(1.f)) != 1.f + static_cast<float>(n)) ++wrong;
+              std::thread([g = std::move(f)] { g(ones({2})).eval(); }).join();
+            }
+          }
+        });
+      },
+      std::chrono::microseconds(300));
   testing::internal::GetCapturedStderr();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(shared.stats().calls, kThreads * kCalls);
