@@ -19,8 +19,7 @@ namespace sinter::engine {
 inline std::int64_t bytes_of(const graph::Type& t) { return t.shape.product() * size_of(t.dtype); }
 /// Rounded up to what keeps the next piece of the same memory aligned as buffers are.
 inline std::int64_t aligned(std::int64_t bytes) {
-  constexpr std::int64_t kAlign = runtime::Buffer::kAlign;
-  return (bytes + kAlign - 1) / kAlign * kAlign;
+  return static_cast<std::int64_t>(runtime::Buffer::aligned(static_cast<std::size_t>(bytes)));
 }
 
 /// Memory that a step uses: an input of the call, or a planned buffer; offsets in bytes.

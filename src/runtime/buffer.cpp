@@ -89,7 +89,7 @@ void settle_all(Pool& p) {
 // Large blocks are pages of their own, medium ones pieces of such.
 void* system_allocate(Pool& p, std::size_t bytes) {
   if (bytes >= kHugePage) return map_huge(bytes);
-  if (!Pieces::serves(bytes)) return std::aligned_alloc(Buffer::kAlign, (bytes + Buffer::kAlign - 1) / Buffer::kAlign * Buffer::kAlign);
+  if (!Pieces::serves(bytes)) return std::aligned_alloc(Buffer::kAlign, Buffer::aligned(bytes));
   std::lock_guard guard(p.lock);
   return p.pieces.take(bytes);
 }

@@ -10,6 +10,8 @@ namespace sinter::runtime {
 
 struct Buffer {
   static constexpr std::size_t kAlign = 64;  // of `data`, for buffers of ours
+  /// Rounded up to it.
+  static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
   void* data = nullptr;
   std::size_t bytes = 0;     // as asked for
   std::size_t capacity = 0;  // of the block that the allocator handed out; 0 for foreign memory

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/buffer.h"
+
 namespace sinter::runtime {
 
 void* map_huge(std::size_t bytes) {
@@ -37,7 +39,7 @@ void* Pieces::take(std::size_t bytes) {
   }
   Page& page = pages_.at(*at);
   void* piece = reinterpret_cast<void*>(*at + page.used);
-  page.used += (bytes + 63) / 64 * 64;
+  page.used += Buffer::aligned(bytes);
   ++page.pieces;
   return piece;
 }
