@@ -64,8 +64,7 @@ class Capture {
     const bool lazy = v.state.load(std::memory_order_acquire) == State::lazy;
     // One of several results of what was evaluated for another of them, and has no operands any more.
     // Operands of another trace's value may go while they are looked at.
-    const bool is_there =
-        lazy && v.op == Op::Get && (v.sized || is_ours(v)) && v.inputs[0].get()->state.load(std::memory_order_acquire) == State::ready;
+    const bool is_there = lazy && v.op == Op::Get && (v.sized || is_ours(v)) && is_ready(*v.inputs[0].get());
     if (v.sized && lazy && !is_there) return false;
     const bool ours = is_ours(v) && !is_there;
     if (ours && v.shape.product() * size_of(v.dtype) > kMaxFoldedBytes) return false;  // part of each call, inside its fusion

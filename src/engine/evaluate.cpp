@@ -20,10 +20,6 @@ namespace {
 using detail::State;
 using ops::Op;
 
-bool is_literal(const Value& v) {
-  return v.op == Op::Constant && v.attrs.size() == 1 && v.state.load(std::memory_order_acquire) != State::ready;
-}
-
 // ---- plans by signature ---------------------------------------------------------------------------------------------------------------
 
 class Signature {
@@ -242,7 +238,7 @@ class Evaluation {
     run_claimed();
     // Roots that another thread evaluates; or failed to, which leaves them to us.
     for (const Array& a : roots)
-      while (a.get()->state.load(std::memory_order_acquire) != State::ready) {
+      while (!is_ready(*a.get())) {
         wait(a);
         run_claimed();
       }
@@ -254,10 +250,6 @@ class Evaluation {
     for (const Dim& d : v.shape) static_cast<void>(static_cast<std::int64_t>(d));
     for (const Dim& d : v.attrs) static_cast<void>(static_cast<std::int64_t>(d));
     for (const graph::Body& b : v.bodies) graph::pin(*b);
-  }
-  static void finish(Value& v, State s) {
-    v.state.store(s, std::memory_order_release);
-    v.state.notify_all();
   }
   // Runs what it can, and waits only when all that is left needs values of other threads: so two threads never wait for each other.
   void run_claimed() {
@@ -276,9 +268,7 @@ class Evaluation {
     }
   }
   static bool inputs_ready(const Value& v) {
-    return std::all_of(v.inputs.begin(), v.inputs.end(), [](const Array& a) {
-      return a.get()->state.load(std::memory_order_acquire) == State::ready || is_literal(*a.get());
-    });
+    return std::all_of(v.inputs.begin(), v.inputs.end(), [](const Array& a) { return is_ready(*a.get()) || is_literal(*a.get()); });
   }
 
   // Claims what is lazy under `root`, operands first. What another thread has claimed is left to it.
@@ -349,7 +339,7 @@ void release_plans() {
 
 void evaluate(std::span<const Array> arrays, const char* what) {
   bool all = true;
-  for (const Array& a : arrays) all = all && value_of(a, what).state.load(std::memory_order_acquire) == State::ready;
+  for (const Array& a : arrays) all = all && is_ready(value_of(a, what));
   if (!all) Evaluation(what).run(arrays);
 }
 

@@ -15,9 +15,6 @@ using graph::Id;
 using ops::Op;
 using ops::OpKind;
 
-bool is_ready(const Value& v) { return v.state.load(std::memory_order_acquire) == State::ready; }
-bool is_literal(const Value& v) { return v.op == Op::Constant && v.attrs.size() == 1 && !is_ready(v); }
-
 bool fits(const Value& v) {
   const OpKind kind = ops::info(v.op).kind;
   return !v.symbolic && !v.sized && v.tape == 0 && !ops::has_bodies(v.op) && kind != OpKind::Result && kind != OpKind::Alias;
@@ -70,7 +67,7 @@ class Together {
     std::vector<Array> results = plan.run(inputs_, std::vector<int>(inputs_.size(), 0), {});
     for (std::size_t i = 0; i < roots_.size(); ++i) {  // nothing below can fail
       Value& v = *roots_[i].get();
-      if (is_ready(v)) continue;
+      if (is_ready(v) || is_literal(v)) continue;  // not claimed
       v.buffer = results[i].get()->buffer;
       v.layout = results[i].get()->layout;
       v.inputs.clear();
@@ -79,10 +76,6 @@ class Together {
   }
 
  private:
-  static void finish(Value& v, State s) {
-    v.state.store(s, std::memory_order_release);
-    v.state.notify_all();
-  }
   // Claims it, or makes the node of what needs no work.
   bool enter(const Array& a) {
     Value& v = *a.get();

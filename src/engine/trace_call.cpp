@@ -109,7 +109,7 @@ class Gather {
     check_operand(a, what);
     const Value& v = *a.get();
     if (v.symbolic && v.op == ops::Op::Input) return {Source::From::input, false, static_cast<std::size_t>(v.attrs[0])};
-    if (!v.symbolic && !v.sized && (v.state.load(std::memory_order_acquire) == detail::State::ready || a.nbytes() <= kMaxFoldedBytes)) {
+    if (!v.symbolic && !v.sized && (is_ready(v) || a.nbytes() <= kMaxFoldedBytes)) {
       entry_.constants.push_back(a);
       return {Source::From::constant, false, entry_.constants.size() - 1};
     }
@@ -258,7 +258,7 @@ std::shared_ptr<Entry> trace(const detail::Call& call, Frame& f, std::uint64_t h
   // Arrays from outside are computed once, not in each call.
   for (auto* arrays : {&t.admitted, &entry->constants})
     for (const Array& a : *arrays)
-      if (a.get()->state.load(std::memory_order_acquire) != detail::State::ready) evaluate({&a, 1}, "compiled call");
+      if (!is_ready(*a.get())) evaluate({&a, 1}, "compiled call");
 
   CompileMode mode = static_cast<CompileMode>(f.key[0]);
   if (entry->computed > 0)

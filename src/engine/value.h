@@ -55,6 +55,15 @@ namespace sinter::engine {
 
 using detail::Value;
 
+inline bool is_ready(const Value& v) { return v.state.load(std::memory_order_acquire) == detail::State::ready; }
+/// A constant of one element that nobody has stored: no work, but an argument of kernels.
+inline bool is_literal(const Value& v) { return v.op == ops::Op::Constant && v.attrs.size() == 1 && !is_ready(v); }
+/// Ends a claim, and wakes who waits for it.
+inline void finish(Value& v, detail::State s) {
+  v.state.store(s, std::memory_order_release);
+  v.state.notify_all();
+}
+
 /// The value of a set array. Throws Error "<what>: the array is unset; ..." otherwise.
 Value& value_of(const Array& a, const char* what);
 
