@@ -22,16 +22,18 @@ bool has_complex(const Graph& g) {
 // The same operations in float64, in which differences are good derivatives; without stop_gradient, which differences do not know, and
 // without inverses of functions that saturate, nor those whose slope is infinite at an end that x / x reaches: there the value of a
 // difference is a rounding error, and so is the tangent that meets the infinite slope. Without roundings to whole numbers either: one of a
-// value that moves by several within a difference's step looks like a slope.
-Graph in_float64(const Graph& g) {
+// value that moves by several within a difference's step looks like a slope. Nor in bodies, whose values is_tame() does not see,
+// with remainders and whole quotients.
+Graph in_float64(const Graph& g, bool is_body = false) {
   auto wide = [](Dtype t) { return is_floating(t) ? Dtype::float64 : t; };
   return graph::rewrite(g, [&](Graph& out, const graph::Node& n) {
     for (Op left_out :
          {Op::StopGradient, Op::ErfInv, Op::ArcTanh, Op::ArcSin, Op::ArcCos, Op::ArcCosh, Op::Round, Op::Floor, Op::Ceil, Op::Trunc})
       if (n.op == left_out) return n.in[0];
+    if (is_body && (n.op == Op::Remainder || n.op == Op::FloorDivide)) return n.in[0];
     graph::Node m = n;
     m.type.dtype = wide(n.type.dtype);
-    for (graph::Body& b : m.bodies) b = in_float64(*b);
+    for (graph::Body& b : m.bodies) b = in_float64(*b, true);
     if (n.op == Op::Constant) {
       std::vector<std::uint64_t> from(n.attrs.begin(), n.attrs.end()), to(from.size());
       ops::convert_elements(n.type.dtype, m.type.dtype, from, to);
