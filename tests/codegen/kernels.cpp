@@ -112,17 +112,20 @@ Launch ran(const Kernel& k, const Launch& launch, runtime::KernelEntry entry, Wa
 
 }  // namespace
 
+Kernel large(Kernel k) {
+  for (std::size_t b = 0; b < k.buffers.size(); ++b)
+    k.buffers[b].large = k.buffers[b].written && !k.buffers[b].scratch && !kernel::reads(k, b);
+  return k;
+}
+
 void check_kernel(const Kernel& k, const Launch& launch, const std::string& what) {
   kernel::verify(k);
   for (const Target& target : targets()) {
     Launch expected = launch;
     kernel::interpret(k, target.lanes, 0, launch.iterations, expected.block().data());
-    Kernel large = k;
-    for (std::size_t b = 0; b < k.buffers.size(); ++b)
-      large.buffers[b].large = k.buffers[b].written && !k.buffers[b].scratch && !kernel::reads(k, b);
     for (int level : {0, 2})
       for (Way way : {Way::Plain, Way::Streams, Way::StreamsUnaligned}) {
-        const Launch got = ran(k, launch, image_of(way == Way::Plain ? k : large, target, {.level = level}).entry(), way);
+        const Launch got = ran(k, launch, image_of(way == Way::Plain ? k : large(k), target, {.level = level}).entry(), way);
         for (std::size_t b = 0; b < got.buffers.size(); ++b) {
           expect_equal(k.buffers[b].dtype, got.buffers[b], expected.buffers[b],
                        str(k.name, " ", what, " on ", target.cpu, " level ", level, " way ", static_cast<int>(way), " buffer ", b));
