@@ -95,7 +95,8 @@ struct Wanted {
   backends::CodegenOptions options() const {
     backends::CodegenOptions options;
     options.fast_math = fast_math;
-    options.level = make == Make::Quickly || kernel.body.size() > kLongKernel ? 0 : base::knobs().codegen_level;
+    options.brief = make == Make::Quickly;
+    options.level = options.brief || kernel.body.size() > kLongKernel ? 0 : base::knobs().codegen_level;
     return options;
   }
 };
@@ -125,8 +126,7 @@ runtime::Image generate(const Wanted& wanted) {
     if (base::logs(5)) options.llvm_ir = &ir;
     runtime::Image image = codegen.compile(k, backends::host_target(), options);
     laps.lap("code");
-    if (base::logs(2))
-      base::log(2, str("kernel ", k.name, ": generated, level ", options.level, ", ", image.bytes.size(), " bytes"));
+    if (base::logs(2)) base::log(2, str("kernel ", k.name, ": generated", options.brief ? " quickly, " : ", ", image.bytes.size(), " bytes"));
     if (base::logs(4)) base::log(4, kernel::print(k));
     base::log(5, ir);
     return image;

@@ -26,6 +26,7 @@ class Lowering {
       : k_(k),
         target_(target),
         fast_(options.fast_math),
+        brief_(options.brief),
         builder_(module.getContext()),
         emitter_(builder_, target),
         functions_(module, target, emitter_),
@@ -61,7 +62,7 @@ class Lowering {
 
   const kernel::Kernel& k_;
   const Target& target_;
-  const bool fast_;
+  const bool fast_, brief_;
   llvm::IRBuilder<> builder_;
   Emitter emitter_;
   Functions functions_;
@@ -340,12 +341,13 @@ void Lowering::tail(Value* begin, Value* end, int parts, State& state, Body body
   });
 }
 
-// A main loop without masks, then a masked tail that goes part by part (kernels of much arithmetic: one masked loop).
+// A main loop without masks, then a masked tail that goes part by part (kernels of much arithmetic, and brief ones: one masked loop).
 void Lowering::vector(Ref loop, std::size_t last) {
   const Inst& i = k_.body[loop];
   const std::vector<Ref> carried = carries(loop);
-  const int width = target_.lanes;
-  const int step = width * i.unroll;
+  const int width = target_.lanes, unroll = brief_ && carried.empty() ? 1 : i.unroll;
+  const int step = width * unroll;
+  const bool one_loop = brief_ || plan_.masked || plan_.tiles[loop];
   const Frame outside = emitter_.frame;
   check(outside.parts == 0, "codegen: a vector loop inside a vector loop");
   llvm::Type* lane = builder_.getInt64Ty();
@@ -381,7 +383,7 @@ void Lowering::vector(Ref loop, std::size_t last) {
       emitter_.frame = frame(parts, prefetch);
       Value* rest = builder_.CreateSub(end, index);
       emitter_.frame.rest = rest;
-      if (plan_.masked || plan_.tiles[loop])
+      if (one_loop)
         emitter_.frame.full = builder_.CreateICmpSGE(rest, builder_.getInt64(static_cast<std::uint64_t>(parts * width)));
       Value* left = splat(builder_, builder_.CreateTrunc(rest, builder_.getInt32Ty()), width);
       for (Value*& offset : emitter_.frame.offsets) {
@@ -396,25 +398,25 @@ void Lowering::vector(Ref loop, std::size_t last) {
       return next;
     };
   };
-  emitter_.frame = frame(i.unroll, i.prefetch);
+  emitter_.frame = frame(unroll, i.prefetch);
   State state;
   for (Ref c : carried) {
     for (Value* v : flatten(k_.body[c].in[0], c)) state.push_back(v);
   }
-  if (plan_.masked || plan_.tiles[loop]) {
-    state = counted(begin, end, step, false, std::move(state), masked(i.unroll, i.prefetch));
+  if (one_loop) {
+    state = counted(begin, end, step, false, std::move(state), masked(unroll, i.prefetch));
   } else {
     Value* count = builder_.CreateSub(end, begin);
     count = builder_.CreateSelect(builder_.CreateICmpSGT(count, builder_.getInt64(0)), count, builder_.getInt64(0));
     Value* middle = builder_.CreateAdd(begin, builder_.CreateAnd(count, builder_.getInt64(static_cast<std::uint64_t>(-step))));
     state = counted(begin, middle, step, false, std::move(state), iteration);
     if (carried.empty()) {
-      state = counted(middle, end, width, i.unroll == 1, std::move(state), masked(1, 0));
+      state = counted(middle, end, width, unroll == 1, std::move(state), masked(1, 0));
     } else {
-      tail(middle, end, i.unroll, state, masked(1, 0));
+      tail(middle, end, unroll, state, masked(1, 0));
     }
   }
-  emitter_.frame = frame(i.unroll, 0);
+  emitter_.frame = frame(unroll, 0);
   std::size_t at = 0;
   for (Ref c : carried) unflatten(c, state, at);
   emitter_.frame = outside;
