@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <numeric>
@@ -182,23 +183,29 @@ KernelCost make(std::span<const Wanted> wanted, std::span<const std::size_t> num
   return cost;
 }
 
-// What a plan's first call gains and its later calls lose are weighed here: made quickly, code takes 0.4 of the time to make and 1.5 times
-// as long to run.
+// What a plan's first call gains and its later calls lose are weighed here: made quickly, code takes a third of the time to make, and twice as
+// long to run. What waits for memory would take longer yet: it asks for too little at once.
 void decide(std::vector<Wanted>& wanted, const Worth& worth) {
-  constexpr double kInterpreted = 200e3;   // instructions, times elements: about 1 ms of the interpreter
-  constexpr double kLittle = 1.0 / 64;     // of a plan's work, of all that are made quickly
-  if (worth.work.empty()) return;
+  constexpr double kInterpreted = 200e3;        // instructions, times elements: about 1 ms of the interpreter
+  constexpr double kLittle = 1.0 / 64;          // of a plan's work, of all that are made quickly
+  constexpr std::int64_t kCached = 256 << 10;   // bytes
+  if (worth.launches.empty()) return;
   std::unordered_map<std::string_view, double> work;
-  for (std::size_t i = 0; i < wanted.size(); ++i) work[wanted[i].key] += worth.work[i];
-  std::vector<double> all;
-  for (const auto& [key, w] : work) all.push_back(w);
-  std::sort(all.begin(), all.end());
-  double most = -1, rest = kLittle * std::accumulate(all.begin(), all.end(), 0.0);
-  for (double w : all)
+  double total = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto& [w, bytes] = worth.launches[i];
+    work[wanted[i].key] += bytes <= kCached ? w : std::numeric_limits<double>::infinity();
+    total += w;
+  }
+  std::vector<double> least;
+  for (const auto& [key, w] : work) least.push_back(w);
+  std::sort(least.begin(), least.end());
+  double most = -1, rest = kLittle * total;
+  for (double w : least)
     if ((rest -= w) >= 0) most = w;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (worth.once)
-      wanted[i].make = worth.work[i] < kInterpreted ? Make::NoCode : Make::Quickly;
+      wanted[i].make = worth.launches[i].work < kInterpreted ? Make::NoCode : Make::Quickly;
     else if (work.at(wanted[i].key) <= most)
       wanted[i].make = Make::Quickly;
   }

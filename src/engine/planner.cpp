@@ -38,7 +38,7 @@ void Planner::run() {
 Worth Planner::worth() const {
   Worth worth{{}, options_.once};
   for (const Step& step : plan_.steps_)
-    if (const Launch* l = std::get_if<Launch>(&step)) worth.work.push_back(l->work);
+    if (const Launch* l = std::get_if<Launch>(&step)) worth.launches.push_back({l->work, l->bytes});
   return worth;
 }
 

@@ -171,6 +171,13 @@ Dim Nest::stride(std::size_t access, const Axis& axis) const {
   return list.size() == 1 && list[0].stride >= 0 ? list[0].stride : Dim(-1);
 }
 
+Dim Nest::reach(const Axis& axis) const {
+  Dim most = space_.product();
+  for (std::size_t a = 0; a < accesses_.size(); ++a)
+    if (const Dim elements = axis.extent * stride(a, axis); elements > most) most = elements;
+  return most;
+}
+
 bool Nest::is_across(std::size_t access, const Axis& lanes) const {
   const std::int64_t step = runs(accesses_[access], lanes).back().stride;
   if (step == 0 || step == 1) return false;

@@ -30,8 +30,8 @@ class Nest {
 
   /// Strides over the space from those over `shape`, which is the space or has its kept axes' sizes (axes of size 1 aside).
   graph::Strides spread(const Shape& shape, const graph::Strides& strides) const;
-  /// Of the space.
-  Dim elements() const { return space_.product(); }
+  /// Over how many elements of memory an access goes, at most: the space's, or more if rows along this axis are far apart.
+  Dim reach(const Axis& axis) const;
   /// Registers an access; returns its number.
   std::size_t add(graph::Strides strides) {
     accesses_.push_back({std::move(strides)});
