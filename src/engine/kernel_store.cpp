@@ -127,7 +127,8 @@ runtime::Image generate(const Wanted& wanted) {
     if (base::logs(5)) options.llvm_ir = &ir;
     runtime::Image image = codegen.compile(k, backends::host_target(), options);
     laps.lap("code");
-    if (base::logs(2)) base::log(2, str("kernel ", k.name, ": generated", options.brief ? " quickly, " : ", ", image.bytes.size(), " bytes"));
+    if (base::logs(2))
+      base::log(2, str("kernel ", k.name, ": generated", options.brief ? " quickly, " : ", ", image.bytes.size(), " bytes"));
     if (base::logs(4)) base::log(4, kernel::print(k));
     base::log(5, ir);
     return image;
@@ -183,12 +184,12 @@ KernelCost make(std::span<const Wanted> wanted, std::span<const std::size_t> num
   return cost;
 }
 
-// What a plan's first call gains and its later calls lose are weighed here: made quickly, code takes a third of the time to make, and twice as
-// long to run. What waits for memory would take longer yet: it asks for too little at once.
+// What a plan's first call gains and its later calls lose are weighed here: made quickly, code takes a third of the time to make, and twice
+// as long to run. What waits for memory would take longer yet: it asks for too little at once.
 void decide(std::vector<Wanted>& wanted, const Worth& worth) {
-  constexpr double kInterpreted = 200e3;        // instructions, times elements: about 1 ms of the interpreter
-  constexpr double kLittle = 1.0 / 64;          // of a plan's work, of all that are made quickly
-  constexpr std::int64_t kCached = 256 << 10;   // bytes
+  constexpr double kInterpreted = 200e3;       // instructions, times elements: about 1 ms of the interpreter
+  constexpr double kLittle = 1.0 / 64;         // of a plan's work, of all that are made quickly
+  constexpr std::int64_t kCached = 256 << 10;  // bytes
   if (worth.launches.empty()) return;
   std::unordered_map<std::string_view, double> work;
   double total = 0;
@@ -200,9 +201,9 @@ void decide(std::vector<Wanted>& wanted, const Worth& worth) {
   std::vector<double> least;
   for (const auto& [key, w] : work) least.push_back(w);
   std::sort(least.begin(), least.end());
-  double most = -1, rest = kLittle * total;
-  for (double w : least)
-    if ((rest -= w) >= 0) most = w;
+  double most = -1, sum = 0;  // what the largest of them does
+  for (auto w = least.begin(); w != least.end() && (sum += *w) <= kLittle * total; ++w)
+    if (std::next(w) == least.end() || std::next(w)[0] > *w) most = *w;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (worth.once)
       wanted[i].make = worth.launches[i].work < kInterpreted ? Make::NoCode : Make::Quickly;

@@ -129,7 +129,8 @@ void check_kernel(const Kernel& k, const Launch& launch, const std::string& what
         const Launch got = ran(k, launch, image_of(way == Way::Plain ? k : large(k), target, options).entry(), way);
         for (std::size_t b = 0; b < got.buffers.size(); ++b) {
           expect_equal(k.buffers[b].dtype, got.buffers[b], expected.buffers[b],
-                       str(k.name, " ", what, " on ", target.cpu, " level ", options.level, options.brief ? " brief way " : " way ", static_cast<int>(way), " buffer ", b));
+                       str(k.name, " ", what, " on ", target.cpu, " level ", options.level, options.brief ? " brief way " : " way ",
+                           static_cast<int>(way), " buffer ", b));
           if (testing::Test::HasFailure()) return;
         }
       }

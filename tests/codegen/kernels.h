@@ -53,7 +53,8 @@ void expect_equal(Dtype t, const std::vector<std::uint8_t>& got, const std::vect
 /// The kernel that stores large results: buffers that it writes and does not read may stream.
 Kernel large(Kernel k);
 
-/// Runs the kernel on every target at levels 0 and 2, and briefly, with and without streams, and compares each buffer with the interpreter's.
+/// Runs the kernel on every target at levels 0 and 2, and briefly, with and without streams, and compares each buffer with the
+/// interpreter's.
 void check_kernel(const Kernel& k, const Launch& launch, const std::string& what = "");
 
 /// out[i] = f(in...)[i] for i in [0, integer 0): a vector loop, behind it nothing.

@@ -143,7 +143,7 @@ class Emitter : public ops::Machine {
   int calls_ = 0;
   Rolled* rolled_ = nullptr;
   std::map<std::pair<Dtype, std::uint64_t>, std::uint32_t> constants_;
-  std::map<std::tuple<llvm::Value*, llvm::Type*, llvm::Value*>, llvm::Value*> starts_;            // by buffer, element and place
+  std::map<std::tuple<llvm::Value*, llvm::Type*, llvm::Value*>, llvm::Value*> starts_;           // by buffer, element and place
   std::map<std::tuple<llvm::BasicBlock*, llvm::Value*, llvm::Value*>, llvm::Value*> quotients_;  // by place, index and size
 };
 

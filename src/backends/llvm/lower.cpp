@@ -383,8 +383,7 @@ void Lowering::vector(Ref loop, std::size_t last) {
       emitter_.frame = frame(parts, prefetch);
       Value* rest = builder_.CreateSub(end, index);
       emitter_.frame.rest = rest;
-      if (one_loop)
-        emitter_.frame.full = builder_.CreateICmpSGE(rest, builder_.getInt64(static_cast<std::uint64_t>(parts * width)));
+      if (one_loop) emitter_.frame.full = builder_.CreateICmpSGE(rest, builder_.getInt64(static_cast<std::uint64_t>(parts * width)));
       Value* left = splat(builder_, builder_.CreateTrunc(rest, builder_.getInt32Ty()), width);
       for (Value*& offset : emitter_.frame.offsets) {
         Value* narrow = builder_.CreateTrunc(offset, shaped(builder_.getInt32Ty(), offset));

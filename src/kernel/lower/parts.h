@@ -20,7 +20,7 @@ inline constexpr std::int64_t kColumns = 1024;          // columns of a task of 
 // An outer reduction folds bands of rows. What counts is how many reads wait for memory at once, so a light element's rows are written out:
 // the processor looks some 450 instructions ahead, and its prefetching follows each row's loads by their place in the code. (Sum of 4096
 // columns of 64 MB, one thread: a loop over 16 rows 0.65 of a summing read, 8 rows written out 0.97; 16 do not have enough registers.)
-inline constexpr double kLightBand = 16;  // instructions an element
+inline constexpr double kLightBand = 16;            // instructions an element
 inline constexpr std::int64_t kUncached = 1 << 20;  // elements of memory; within fewer a loop is as fast, and half the code
 inline constexpr int kLightRows = 8;
 inline constexpr int kLightUnroll = 2;
