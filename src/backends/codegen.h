@@ -14,6 +14,7 @@ namespace sinter::backends {
 struct CodegenOptions {
   int level = 2;  // LLVM's code-generation level; bits do not depend on it
   bool fast_math = false;
+  bool brief = false;               // less code rather than fast code: one masked loop, of one vector at a time unless it carries partials
   std::string* llvm_ir = nullptr;   // receives the module's text
   std::string* assembly = nullptr;  // receives the assembly
 };

@@ -7,7 +7,7 @@ namespace {
 // Complete for both levels: what a level contains is written out, so that an image never depends on what LLVM knows of a processor.
 constexpr const char* kV3 =
     "+64bit,+cmov,+cx8,+cx16,+fxsr,+mmx,+sahf,+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+crc32,+avx,+avx2,+bmi,+bmi2,+f16c,+fma,"
-    "+lzcnt,+movbe,+xsave";
+    "+lzcnt,+movbe,+xsave,-idivq-to-divl";
 // Zmm registers throughout: kernels are made of 16 lanes.
 constexpr const char* kV4 = ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+evex512,-prefer-256-bit";
 

@@ -18,7 +18,7 @@ struct Header {
 
 std::string file_key(std::string_view kernel, const backends::Target& target, const backends::CodegenOptions& options) {
   return str("build ", base::build_identity(), '\n', target.cpu, ' ', target.features, "\nlevel ", options.level,
-             options.fast_math ? " fast_math\n" : "\n", kernel);
+             options.fast_math ? " fast_math" : "", options.brief ? " brief\n" : "\n", kernel);
 }
 
 std::vector<std::uint8_t> file_bytes(std::string_view name, const runtime::Image& image) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <list>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 
@@ -12,6 +14,7 @@
 #include "base/knobs.h"
 #include "base/log.h"
 #include "engine/kernel_file.h"
+#include "ops/expand.h"
 #include "runtime/disk_cache.h"
 #include "runtime/workers.h"
 
@@ -82,28 +85,50 @@ bool interpreted() {
   return !backends::host_target().code || base::knobs().backend == "interp" || !runtime::can_map_code() || interpret_all.load();
 }
 
-backends::CodegenOptions options_for(const kernel::Kernel& k, bool fast_math) {
-  backends::CodegenOptions options;
-  options.fast_math = fast_math;
-  options.level = k.body.size() > kLongKernel ? 0 : base::knobs().codegen_level;
-  return options;
+// A kernel of a plan, and how it is made if nobody has it.
+enum class Make { Well, Quickly, NoCode };
+struct Wanted {
+  const kernel::Kernel& kernel;
+  bool fast_math;
+  std::string key;  // of the store
+  Make make = Make::Well;
+
+  backends::CodegenOptions options() const {
+    backends::CodegenOptions options;
+    options.fast_math = fast_math;
+    options.brief = make == Make::Quickly;
+    options.level = options.brief || kernel.body.size() > kLongKernel ? 0 : base::knobs().codegen_level;
+    return options;
+  }
+};
+
+// Instructions, about.
+double code_length(const Wanted& w) {
+  double length = 0, unroll = 1;
+  for (const kernel::Inst& i : w.kernel.body) {
+    if (i.code == kernel::Code::Loop && i.kind == kernel::LoopKind::Vector) unroll = 1 + i.unroll;
+    length += i.code == kernel::Code::Compute && i.dtype != Dtype::int64 ? unroll * ops::cost(i.op, i.dtype) : 1;
+  }
+  return w.make == Make::Quickly ? length / 2 : length;
 }
 
 std::atomic<std::int64_t> generations_left{-1};
 
-runtime::Image generate(const kernel::Kernel& k, bool fast_math) {
+runtime::Image generate(const Wanted& wanted) {
+  const kernel::Kernel& k = wanted.kernel;
   if (generations_left.load() >= 0 && generations_left.fetch_sub(1) == 0)
     throw DeviceError(str("codegen: told to fail; got kernel ", k.name, "; this is a test"));
   base::Laps laps(2, k.name);
   try {
     const auto& codegen = backends::codegen();
     laps.lap("code generator");
-    backends::CodegenOptions options = options_for(k, fast_math);
+    backends::CodegenOptions options = wanted.options();
     std::string ir;
     if (base::logs(5)) options.llvm_ir = &ir;
     runtime::Image image = codegen.compile(k, backends::host_target(), options);
     laps.lap("code");
-    if (base::logs(2)) base::log(2, str("kernel ", k.name, ": generated, ", image.bytes.size(), " bytes"));
+    if (base::logs(2))
+      base::log(2, str("kernel ", k.name, ": generated", options.brief ? " quickly, " : ", ", image.bytes.size(), " bytes"));
     if (base::logs(4)) base::log(4, kernel::print(k));
     base::log(5, ir);
     return image;
@@ -115,75 +140,121 @@ runtime::Image generate(const kernel::Kernel& k, bool fast_math) {
 constexpr std::size_t kStackBytes = std::size_t{16} << 20;  // for LLVM, whose recursion follows the length of a kernel
 
 // Makes the kernels of these numbers: from disk, else by generating them.
-KernelCost make(std::span<const kernel::Kernel> kernels, bool fast_math, std::span<const std::string> texts,
-                const std::vector<bool>& interpret, std::span<const std::size_t> numbers, std::vector<Shared>& result) {
+KernelCost make(std::span<const Wanted> wanted, std::span<const std::size_t> numbers, std::vector<Shared>& result) {
   KernelCost cost;
+  auto executable = [&](std::size_t i, std::optional<runtime::Image> image) {
+    result[i] = std::make_shared<const Executable>(wanted[i].kernel, std::move(image));
+  };
   if (interpreted()) {
-    for (std::size_t i : numbers) result[i] = std::make_shared<const Executable>(kernels[i], std::nullopt);
+    for (std::size_t i : numbers) executable(i, std::nullopt);
     cost.generated = static_cast<std::int64_t>(numbers.size());
     return cost;
   }
   runtime::DiskCache disk(runtime::cache_directory(), std::int64_t{base::knobs().cache_mb} * 1'000'000);
-  auto key = [&](std::size_t i) { return file_key(texts[i], backends::host_target(), options_for(kernels[i], fast_math)); };
+  auto key = [&](std::size_t i) { return file_key(wanted[i].key, backends::host_target(), wanted[i].options()); };
   std::vector<std::size_t> missing;
   const bool readable = disk.open(false);
   for (std::size_t i : numbers) {
+    const std::string& name = wanted[i].kernel.name;
     std::optional<std::vector<std::uint8_t>> bytes = readable ? disk.get(key(i)) : std::nullopt;
     std::optional<runtime::Image> image = bytes ? file_image(*bytes) : std::nullopt;
-    if (image && base::logs(2)) base::log(2, str("kernel ", kernels[i].name, ": from disk, ", image->bytes.size(), " bytes"));
+    if (image && base::logs(2)) base::log(2, str("kernel ", name, ": from disk, ", image->bytes.size(), " bytes"));
     if (image)
-      result[i] = std::make_shared<const Executable>(kernels[i], std::move(image)), ++cost.from_disk;
-    else if (!interpret.empty() && interpret[i])
-      result[i] = std::make_shared<const Executable>(kernels[i], std::nullopt);
+      executable(i, std::move(image)), ++cost.from_disk;
+    else if (wanted[i].make == Make::NoCode)
+      executable(i, std::nullopt);
     else
       missing.push_back(i);
   }
   if (missing.empty()) return cost;
   const auto start = std::chrono::steady_clock::now();
   // The longest first, so that the cores are done at the same time.
-  std::sort(missing.begin(), missing.end(), [&](auto a, auto b) { return kernels[a].body.size() > kernels[b].body.size(); });
+  std::vector<double> length(wanted.size());
+  for (std::size_t i : missing) length[i] = code_length(wanted[i]);
+  std::sort(missing.begin(), missing.end(), [&](auto a, auto b) { return length[a] > length[b]; });
   const bool writable = disk.open(true);
   runtime::run_on_workers(static_cast<std::int64_t>(missing.size()), kStackBytes, [&](std::int64_t n) {
     const std::size_t i = missing[static_cast<std::size_t>(n)];
-    const runtime::Image image = generate(kernels[i], fast_math);
-    if (writable) disk.put(key(i), file_bytes(kernels[i].name, image));
-    result[i] = std::make_shared<const Executable>(kernels[i], image);
+    const runtime::Image image = generate(wanted[i]);
+    if (writable) disk.put(key(i), file_bytes(wanted[i].kernel.name, image));
+    executable(i, image);
   });
   cost.generated = static_cast<std::int64_t>(missing.size());
   cost.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return cost;
 }
 
+// What a plan's first call gains and its later calls lose are weighed here: made quickly, code takes a third of the time to make, and twice
+// as long to run. What waits for memory would take longer yet: it asks for too little at once.
+void decide(std::vector<Wanted>& wanted, const Worth& worth) {
+  constexpr double kInterpreted = 200e3;       // instructions, times elements: about 1 ms of the interpreter
+  constexpr double kLittle = 1.0 / 64;         // of a plan's work, of all that are made quickly
+  constexpr std::int64_t kCached = 256 << 10;  // bytes
+  if (worth.launches.empty()) return;
+  std::unordered_map<std::string_view, double> work;
+  double total = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto& [w, bytes] = worth.launches[i];
+    work[wanted[i].key] += bytes <= kCached ? w : std::numeric_limits<double>::infinity();
+    total += w;
+  }
+  std::vector<double> least;
+  for (const auto& [key, w] : work) least.push_back(w);
+  std::sort(least.begin(), least.end());
+  double most = -1, sum = 0;  // what the largest of them does
+  for (auto w = least.begin(); w != least.end() && (sum += *w) <= kLittle * total; ++w)
+    if (std::next(w) == least.end() || std::next(w)[0] > *w) most = *w;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (worth.once)
+      wanted[i].make = worth.launches[i].work < kInterpreted ? Make::NoCode : Make::Quickly;
+    else if (work.at(wanted[i].key) <= most)
+      wanted[i].make = Make::Quickly;
+  }
+}
+
+constexpr std::string_view kQuick = "quick";  // behind the text of a kernel: in keys of those that were made so
+
+Shared find(const Wanted& w) {
+  Shared found = store().find(w.key);
+  if (!found && w.make != Make::Well) found = store().find(std::string(w.key).append(kQuick));
+  return found;
+}
+
 }  // namespace
 
-std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost,
-                                 const std::vector<bool>& interpret) {
-  Store& s = store();
-  std::vector<std::string> keys;
+std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost, const Worth& worth) {
+  std::vector<Wanted> wanted;
   std::vector<Shared> result;
   bool complete = true;
   for (const kernel::Kernel& k : kernels) {
     if (base::knobs().verify >= 1) kernel::verify(k);
-    keys.emplace_back();
-    kernel::append_key(k, keys.back());
-    if (fast_math) keys.back() += "fast";
-    if (interpret_all.load()) keys.back() += "interpreted";
-    result.push_back(s.find(keys.back()));
+    Wanted& w = wanted.emplace_back(Wanted{k, fast_math, {}});
+    kernel::append_key(k, w.key);
+    if (fast_math) w.key += "fast";
+    if (interpret_all.load()) w.key += "interpreted";
+    result.push_back(store().find(w.key));
     complete = complete && result.back();
   }
+  if (complete) return result;
+  decide(wanted, worth);
+  complete = true;
+  for (std::size_t i = 0; i < wanted.size(); ++i) complete = complete && (result[i] || (result[i] = find(wanted[i])));
   if (complete) return result;
   std::lock_guard guard(generating());
   std::vector<std::size_t> missing;  // the first of each text
   std::unordered_map<std::string_view, std::size_t> first;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    if (!result[i]) result[i] = s.find(keys[i]);  // made by another thread meanwhile
-    if (!result[i] && first.emplace(keys[i], i).second) missing.push_back(i);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!result[i]) result[i] = find(wanted[i]);  // made by another thread meanwhile
+    if (!result[i] && first.emplace(wanted[i].key, i).second) missing.push_back(i);
   }
-  cost += make(kernels, fast_math, keys, interpret, missing, result);
-  for (std::size_t i : missing)
-    if (interpret.empty() || !interpret[i] || !result[i]->interpreted()) s.insert(keys[i], result[i]);
-  for (std::size_t i = 0; i < kernels.size(); ++i)
-    if (!result[i]) result[i] = result[first.at(keys[i])];
+  cost += make(wanted, missing, result);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (!result[i]) result[i] = result[first.at(wanted[i].key)];
+  for (std::size_t i : missing) {
+    if (wanted[i].make == Make::NoCode && result[i]->interpreted()) continue;
+    if (wanted[i].make == Make::Quickly) wanted[i].key += kQuick;
+    store().insert(std::move(wanted[i].key), result[i]);
+  }
   return result;
 }
 

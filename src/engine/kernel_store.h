@@ -36,11 +36,21 @@ struct KernelCost {
   }
 };
 
+/// What a plan's launches do with their kernels.
+struct Worth {
+  struct Launch {
+    double work;         // instructions, times elements, about
+    std::int64_t bytes;  // that it moves
+  };
+  std::vector<Launch> launches;  // by kernel; empty: unknown
+  bool once = false;             // the plan runs once
+};
+
 /// The kernels of these texts (compared in full) for this processor. Those that the store lacks come from disk (kernel_file.h) or are
-/// generated, on all cores, and kept on disk. Adds to `cost`. `interpret`, by kernel, or empty: those that nobody has are not generated
-/// but interpreted.
+/// generated, on all cores, and kept on disk. Adds to `cost`. Kernels that do little of a plan's work may have code that is made in a third
+/// of the time and is slower; those that do little, in a plan that runs once, are interpreted if nobody has them.
 std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost,
-                                                            const std::vector<bool>& interpret = {});
+                                                            const Worth& worth = {});
 
 /// Forgets kernels that nobody holds.
 void release_kernels();

@@ -25,7 +25,7 @@ void Planner::run() {
   collect_reads();
   for (std::uint32_t i : order()) emit(items_[i]);
   laps.lap("lowered");
-  std::vector<std::shared_ptr<const Executable>> loaded = load_kernels(kernels_, options_.fast_math, plan_.cost_, not_worth_code());
+  std::vector<std::shared_ptr<const Executable>> loaded = load_kernels(kernels_, options_.fast_math, plan_.cost_, worth());
   laps.lap("kernels");
   std::size_t next = 0;
   for (Step& step : plan_.steps_)
@@ -35,13 +35,11 @@ void Planner::run() {
   laps.lap("memory");
 }
 
-std::vector<bool> Planner::not_worth_code() const {
-  constexpr double kLittle = 200e3;  // instructions, times elements: about 1 ms of the interpreter; a kernel takes 2 ms and more
-  std::vector<bool> kernels;
-  if (options_.once)
-    for (const Step& step : plan_.steps_)
-      if (const Launch* l = std::get_if<Launch>(&step)) kernels.push_back(l->work < kLittle);
-  return kernels;
+Worth Planner::worth() const {
+  Worth worth{{}, options_.once};
+  for (const Step& step : plan_.steps_)
+    if (const Launch* l = std::get_if<Launch>(&step)) worth.launches.push_back({l->work, l->bytes});
+  return worth;
 }
 
 std::uint32_t Planner::constant_index(Id id) {

@@ -88,7 +88,7 @@ class Planner {
   void emit_copy(Id from, const Place& to, const Shape& shape);
   void emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<Id(Id)> constant_of);
   std::pair<Place, kernel::CallDesc::Matrix> product_operand(Id id);
-  std::vector<bool> not_worth_code() const;  // by kernel; empty: all are
+  Worth worth() const;  // of its kernels
   void assign_buffers();
   std::vector<Block> make_blocks();
   std::uint32_t new_buffer(std::int64_t bytes, bool is_output);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "base/knobs.h"
 #include "engine/planner.h"
 
 namespace sinter::engine {
@@ -212,12 +211,6 @@ void Planner::bind_slots() {
     Launch* l = std::get_if<Launch>(&plan_.steps_[i]);
     std::vector<Slot>& buffers = l ? l->buffers : std::get<Call>(plan_.steps_[i]).buffers;
     for (std::size_t k = 0; k < slots_[i].size(); ++k) buffers.push_back(at(k));
-    for (std::size_t k = 0; l && k < std::min<std::size_t>(buffers.size(), 64); ++k) {
-      const Use& use = uses_[i][k];
-      if (!use.written) continue;
-      l->written |= std::uint64_t{1} << k;
-      if (storages_[use.storage].bytes >= base::knobs().stream_bytes) l->large |= std::uint64_t{1} << k;
-    }
   }
 }
 

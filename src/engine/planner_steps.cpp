@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "backends/target.h"
+#include "base/knobs.h"
 #include "engine/planner.h"
 #include "graph/bodies.h"
 #include "ops/product.h"
@@ -126,6 +127,12 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
         read[at.storage] = std::min(read[at.storage] + bytes, std::max(storages_[at.storage].bytes, bytes));
       slots.push_back({at.storage, at.layout.offset * size_of(buffer.dtype)});
       uses.push_back({at.storage, buffer.written, l.buffers[i].same_index, size_of(buffer.dtype), slots.back().second});
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(uses.size(), 64); ++i) {
+      kernel::Buffer& buffer = l.kernel.buffers[i];
+      if (buffer.written) launch.written |= std::uint64_t{1} << i;
+      buffer.large = buffer.written && storages_[uses[i].storage].bytes >= base::knobs().stream_bytes && !kernel::reads(l.kernel, i);
+      if (buffer.large) launch.large |= std::uint64_t{1} << i;
     }
     for (const auto& [storage, bytes] : read) launch.bytes += bytes;
     launch.words.assign(l.buffers.size(), 0);

@@ -1,9 +1,16 @@
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "kernel/kernel.h"
 
 namespace sinter::kernel {
+
+bool reads(const Kernel& k, std::size_t buffer) {
+  return std::any_of(k.body.begin(), k.body.end(), [&](const Inst& i) {
+    return (i.code == Code::Load || i.code == Code::Tile) && static_cast<std::size_t>(i.imm) == buffer;
+  });
+}
 
 Dtype result_dtype(const Kernel& k, Ref r) {
   const Inst& i = k.body[r];

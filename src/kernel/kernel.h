@@ -5,9 +5,9 @@
 //
 // Arguments. Everything that is not structure is an argument, so that one kernel serves all sizes: `Arg` reads 64-bit integers
 // (extents, strides, offsets), `Scalar` reads scalar operands by bits, Load and Store go through `Buffer`s. A launch passes one block
-// of 64-bit words: buffers (pointers), then integers, then scalars. Beside it, a word `streams`: where bit b is set, buffer b is written
-// and not soon read, so stores to it may pass the caches. It changes no result. A scratch buffer is memory of the running thread's own, in
-// which a run of the kernel finds nothing and leaves nothing.
+// of 64-bit words: buffers (pointers), then integers, then scalars. Beside it, a word `streams`: where bit b is set, buffer b, a large
+// one, is written and not soon read, so stores to it may pass the caches. It changes no result. A scratch buffer is memory of the running
+// thread's own, in which a run of the kernel finds nothing and leaves nothing.
 //
 // Loops.
 //   Parallel  the outermost loop, at most one. A launch runs any sub-range of its iterations, in order, on any thread (a run). Results do
@@ -84,6 +84,7 @@ struct Buffer {
   Dtype dtype;
   bool written;          // by a Store or Tile; a buffer may be read and written
   bool scratch = false;  // the running thread's own
+  bool large = false;    // a launch may say that it streams; the kernel writes it and does not read it
   bool operator==(const Buffer&) const = default;
 };
 
@@ -97,6 +98,9 @@ struct Kernel {
 
 /// The dtype of an instruction's result (bool for comparisons). Meaningless for End, Store, Tile, Prefetch.
 Dtype result_dtype(const Kernel& k, Ref r);
+
+/// Whether an instruction reads this buffer.
+bool reads(const Kernel& k, std::size_t buffer);
 
 std::string print(const Kernel& k);
 /// Appends the text without the name: all that code depends on, the key of caches.

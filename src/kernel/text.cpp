@@ -45,7 +45,7 @@ struct Printer {
       out += b ? ", b" : "b";
       integer(static_cast<std::int64_t>(b));
       dtype(k.buffers[b].dtype);
-      if (k.buffers[b].written) out += k.buffers[b].scratch ? " scratch" : " out";
+      if (k.buffers[b].written) out += k.buffers[b].scratch ? " scratch" : k.buffers[b].large ? " large out" : " out";
     }
     out += "; ints ";
     integer(k.integers);
@@ -222,8 +222,8 @@ struct Parser {
       if (!lex.at(str("b", n))) lex.fail(str("expected buffer b", n));
       lex.take();
       const Dtype t = dtype();
-      const bool scratch = lex.accept("scratch");
-      k.buffers.push_back({t, scratch || lex.accept("out"), scratch});
+      const bool scratch = lex.accept("scratch"), large = lex.accept("large");
+      k.buffers.push_back({t, scratch || lex.accept("out"), scratch, large});
     }
     lex.expect(";");
     lex.expect("ints");

@@ -113,6 +113,7 @@ class Verifier {
         require(i.imm >= 0 && static_cast<std::size_t>(i.imm) < k_.buffers.size(), "there is no such buffer");
         const Buffer& b = k_.buffers[static_cast<std::size_t>(i.imm)];
         require(i.dtype == b.dtype, "the dtype is not the buffer's");
+        require(!b.large || (i.code != Code::Load && i.code != Code::Tile), "a large buffer is read");
         require(use(i.in[0]) == Dtype::int64, "an index is not int64");
         if (i.code == Code::Tile) return tile(i);
         if (i.code == Code::Load && i.in[1] != kNone) require(use(i.in[1]) == Dtype::bool_, "the condition of a Load is not bool");

@@ -51,7 +51,7 @@ std::vector<std::uint8_t> random_elements(Dtype t, std::size_t count, std::uint6
 
 const runtime::MappedImage& image_of(const Kernel& k, const Target& target, const CodegenOptions& options) {
   static std::map<std::string, std::unique_ptr<runtime::MappedImage>> images;
-  auto& image = images[str(kernel::print(k), target.cpu, options.level, options.fast_math)];
+  auto& image = images[str(kernel::print(k), target.cpu, options.level, options.fast_math, options.brief)];
   if (!image) image = std::make_unique<runtime::MappedImage>(backends::codegen().compile(k, target, options));
   return *image;
 }
@@ -112,17 +112,25 @@ Launch ran(const Kernel& k, const Launch& launch, runtime::KernelEntry entry, Wa
 
 }  // namespace
 
+Kernel large(Kernel k) {
+  for (std::size_t b = 0; b < k.buffers.size(); ++b)
+    k.buffers[b].large = k.buffers[b].written && !k.buffers[b].scratch && !kernel::reads(k, b);
+  return k;
+}
+
 void check_kernel(const Kernel& k, const Launch& launch, const std::string& what) {
   kernel::verify(k);
   for (const Target& target : targets()) {
     Launch expected = launch;
     kernel::interpret(k, target.lanes, 0, launch.iterations, expected.block().data());
-    for (int level : {0, 2})
+    const CodegenOptions all[] = {{.level = 0}, {.level = 0, .brief = true}, {.level = 2}};
+    for (const CodegenOptions& options : all)
       for (Way way : {Way::Plain, Way::Streams, Way::StreamsUnaligned}) {
-        const Launch got = ran(k, launch, image_of(k, target, {.level = level}).entry(), way);
+        const Launch got = ran(k, launch, image_of(way == Way::Plain ? k : large(k), target, options).entry(), way);
         for (std::size_t b = 0; b < got.buffers.size(); ++b) {
           expect_equal(k.buffers[b].dtype, got.buffers[b], expected.buffers[b],
-                       str(k.name, " ", what, " on ", target.cpu, " level ", level, " way ", static_cast<int>(way), " buffer ", b));
+                       str(k.name, " ", what, " on ", target.cpu, " level ", options.level, options.brief ? " brief way " : " way ",
+                           static_cast<int>(way), " buffer ", b));
           if (testing::Test::HasFailure()) return;
         }
       }

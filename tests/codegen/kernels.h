@@ -50,7 +50,11 @@ std::vector<T> elements_of(const std::vector<std::uint8_t>& bytes) {
 const runtime::MappedImage& image_of(const Kernel& k, const Target& target, const CodegenOptions& options = {});
 /// Equal bytes, NaNs being equal whatever their bits.
 void expect_equal(Dtype t, const std::vector<std::uint8_t>& got, const std::vector<std::uint8_t>& expected, const std::string& what);
-/// Runs the kernel on every target at levels 0 and 2, with and without streams, and compares each buffer with the interpreter's.
+/// The kernel that stores large results: buffers that it writes and does not read may stream.
+Kernel large(Kernel k);
+
+/// Runs the kernel on every target at levels 0 and 2, and briefly, with and without streams, and compares each buffer with the
+/// interpreter's.
 void check_kernel(const Kernel& k, const Launch& launch, const std::string& what = "");
 
 /// out[i] = f(in...)[i] for i in [0, integer 0): a vector loop, behind it nothing.

@@ -84,7 +84,7 @@ TEST(Images, TextsForPeople) {
   EXPECT_TRUE(backends::codegen_loaded());
 }
 
-// Whole vectors of a buffer that the kernel does not read itself have a store past the caches, and the kernel then has a fence.
+// Whole vectors of a large buffer that the kernel does not read itself have a store past the caches, and the kernel then has a fence.
 TEST(Images, Streams) {
   auto twice = [](Builder& b, auto& in) { return b.compute(Op::Add, b.kernel.buffers[0].dtype, in[0], in[0]); };
   auto assembly_of = [](const Kernel& k, const Target& target) {
@@ -112,13 +112,16 @@ TEST(Images, Streams) {
   b.end();
   for (const Target& target : targets()) {
     for (Dtype t : {float16, bfloat16, float32, float64, int16, int32, int64, complex64}) {
-      const std::string text = assembly_of(elementwise({t}, twice, 2, 1024), target);
+      const std::string text = assembly_of(large(elementwise({t}, twice, 2, 1024)), target);
       EXPECT_TRUE(has(text, "movnt") && has(text, "sfence")) << t << " on " << target.cpu << "\n" << text;
     }
-    EXPECT_TRUE(has(assembly_of(tanhs(3), target), "movnt")) << "masked loop on " << target.cpu;
-    EXPECT_FALSE(has(assembly_of(tanhs(20), target), "movnt")) << "much arithmetic on " << target.cpu;
-    const std::string text = assembly_of(b.kernel, target);
-    EXPECT_FALSE(has(text, "movnt") || has(text, "sfence")) << "in place on " << target.cpu << "\n" << text;
+    EXPECT_TRUE(has(assembly_of(large(tanhs(3)), target), "movnt")) << "masked loop on " << target.cpu;
+    EXPECT_FALSE(has(assembly_of(large(tanhs(20)), target), "movnt")) << "much arithmetic on " << target.cpu;
+    const std::pair<const char*, Kernel> none[] = {{"in place", large(b.kernel)}, {"small", tanhs(3)}};
+    for (const auto& [what, k] : none) {
+      const std::string text = assembly_of(k, target);
+      EXPECT_FALSE(has(text, "movnt") || has(text, "sfence")) << what << " on " << target.cpu << "\n" << text;
+    }
   }
 }
 

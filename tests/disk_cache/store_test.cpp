@@ -172,6 +172,7 @@ TEST(KernelFile, IsFoundByAllThatItDependsOn) {
       engine::file_key("text", v3, {}),
       engine::file_key("text", v4, {.level = 0}),
       engine::file_key("text", v4, {.fast_math = true}),
+      engine::file_key("text", v4, {.brief = true}),
   };
   backends::Target fewer = v4;
   fewer.features = fewer.features.substr(0, fewer.features.rfind(','));

@@ -60,8 +60,8 @@ const Case kCases[] = {
      [](const std::vector<Array>& in) { return std::vector<Array>{in[0] * rsqrt(mean(square(in[0]), -1, true) + 1e-5) * in[1]}; }, 2, 1, 3,
      1},
     {"variance_of_rows", [](const std::vector<Array>& in) { return std::vector<Array>{var(in[0], 1), sqrt(mean(in[0], 1))}; }, 1, 1, 2, 2},
-    {"softmax_of_columns", [](const std::vector<Array>& in) { return std::vector<Array>{softmax(in[0], 0)}; }, 1, 1, 10, 2},
-    {"centered_columns", [](const std::vector<Array>& in) { return std::vector<Array>{in[0] - mean(in[0], 0, true)}; }, 1, 1, 9, 1},
+    {"softmax_of_columns", [](const std::vector<Array>& in) { return std::vector<Array>{softmax(in[0], 0)}; }, 1, 1, 3, 2},
+    {"centered_columns", [](const std::vector<Array>& in) { return std::vector<Array>{in[0] - mean(in[0], 0, true)}; }, 1, 1, 2, 1},
     {"cross_entropy",
      [](const std::vector<Array>& in) {
        Array label = astype(expand_dims(arange(24, Dtype::int32), 1), Dtype::int32);

@@ -88,6 +88,28 @@ TEST_P(Rows, ManyAreAsFew) {
 }
 INSTANTIATE_TEST_SUITE_P(All, Rows, testing::ValuesIn(kCases), [](const auto& i) { return i.param.name; });
 
+// Of arrays that no cache holds, rows are folded eight at a time; of pieces, one by one in a loop.
+TEST(Columns, RowsThatAreWrittenOutAreFoldedInOrder) {
+  constexpr std::int64_t kRows = 43, kColumns = 25000, kPiece = 1000;
+  const std::pair<Function, bool> functions[] = {
+      {[](const Array& x) { return sum(x, 0); }, false},
+      {[](const Array& x) { return max(x * 2, 0); }, false},
+      {[](const Array& x) { return var(x, 0); }, false},
+      {[](const Array& x) { return x - mean(x, 0, true); }, true},
+      {[](const Array& x) { return mean(x, 0, true) * max(x, 0, true); }, true},
+  };
+  Array x = random::normal({kRows, kColumns}, float32, 0, 3, random::key(3));
+  x.eval();
+  for (const auto& [f, keeps] : functions) {
+    std::vector<Array> parts;
+    for (std::int64_t c = 0; c < kColumns; c += kPiece) parts.push_back(f(slice(x, {0, c}, {kRows, c + kPiece}) + 0));
+    const graph::Tensor expected = tests::read(concatenate(parts, keeps ? 1 : 0));
+    auto compiled = compile(f);
+    EXPECT_TRUE(tests::read(compiled(x)).bytes == expected.bytes) << compiled.kernels(x);
+    EXPECT_TRUE(tests::read(f(x)).bytes == expected.bytes);
+  }
+}
+
 // So many that the least of each in scratch memory is more than is meant for all.
 TEST(Panels, ManyTransposedArrays) {
   auto f = compile([](const std::vector<Array>& in) {

@@ -214,7 +214,8 @@ TEST(KernelText, EveryFieldIsInTheKey) {
                                  reduction(Op::Add, float32, 0, 2)};
   for (auto change :
        {+[](Kernel& k) { k.buffers[0].written = true; }, +[](Kernel& k) { k.buffers[0].written = k.buffers[0].scratch = true; },
-        +[](Kernel& k) { k.buffers[0].dtype = int8; }, +[](Kernel& k) { ++k.integers; }, +[](Kernel& k) { ++k.scalars; }}) {
+        +[](Kernel& k) { k.buffers[0].written = k.buffers[0].large = true; }, +[](Kernel& k) { k.buffers[0].dtype = int8; },
+        +[](Kernel& k) { ++k.integers; }, +[](Kernel& k) { ++k.scalars; }}) {
     Kernel k = scaled_sum(1);
     change(k);
     kernels.push_back(k);
@@ -303,10 +304,12 @@ TEST(KernelVerify, RejectsEachBrokenRule) {
       {"vector %3 in %1..%0 {\ntile b2[%1] step %1 = b0[%3] count %0\n}", "the place of a Tile is not an int64 of each lane"},
       {"vector %3 in %1..%0 {\ntile b2[%3] step %1 = b0[%3] count %3\n}", "the step or the count of a Tile is not a uniform int64"},
       {"parallel %3 in %1..%0 {\n}\nstore b1[%1] = %2", "a Store outside the Parallel loop"},
+      {"%3 = load b3[%1]", "a large buffer is read"},
   };
   for (const auto& [body, rule] : cases) {
     const std::string text = std::string(
-                                 "kernel f(b0: float32, b1: float32 out, b2: float32 scratch; ints 1; scalars 0) {\n%0 = arg 0\n%1 = const "
+                                 "kernel f(b0: float32, b1: float32 out, b2: float32 scratch, b3: float32 large out; ints 1; scalars 0) "
+                                 "{\n%0 = arg 0\n%1 = const "
                                  "int64 0\n%2 = const float32 1\n") +
                              body + "\n}";
     try {

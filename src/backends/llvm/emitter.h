@@ -136,13 +136,15 @@ class Emitter : public ops::Machine {
   ops::Val load_where(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& condition);
   bool masked_access(Dtype storage) const;
   ops::Val pair_index(const ops::Val& index, int component);
+  llvm::Value* divided(llvm::Value* index, llvm::Value* size, bool rest);
 
   const Target& target_;
   std::vector<Bundle> bundles_;
   int calls_ = 0;
   Rolled* rolled_ = nullptr;
   std::map<std::pair<Dtype, std::uint64_t>, std::uint32_t> constants_;
-  std::map<std::tuple<llvm::Value*, llvm::Type*, llvm::Value*>, llvm::Value*> starts_;  // by buffer, element and place
+  std::map<std::tuple<llvm::Value*, llvm::Type*, llvm::Value*>, llvm::Value*> starts_;           // by buffer, element and place
+  std::map<std::tuple<llvm::BasicBlock*, llvm::Value*, llvm::Value*>, llvm::Value*> quotients_;  // by place, index and size
 };
 
 }  // namespace sinter::backends

@@ -26,6 +26,7 @@ class Lowering {
       : k_(k),
         target_(target),
         fast_(options.fast_math),
+        brief_(options.brief),
         builder_(module.getContext()),
         emitter_(builder_, target),
         functions_(module, target, emitter_),
@@ -43,6 +44,7 @@ class Lowering {
   void in_order(Ref loop, Value* begin, Value* end, std::size_t last);
   void vector(Ref loop, std::size_t last);
   void combine(const Inst& i, Ref r);
+  Value* word(llvm::Type* type, std::size_t number, std::size_t offset = 0);
   void load_arguments();
   void find_streams(Value* word);
 
@@ -60,13 +62,13 @@ class Lowering {
 
   const kernel::Kernel& k_;
   const Target& target_;
-  const bool fast_;
+  const bool fast_, brief_;
   llvm::IRBuilder<> builder_;
   Emitter emitter_;
   Functions functions_;
   const Plan plan_;
   std::vector<Wide> values_;  // of each Ref, as last emitted
-  std::vector<Value*> buffers_, integers_;
+  std::vector<Value*> buffers_;
   std::vector<Value*> streams_;  // by buffer, i1: stores go past the caches; null: never
   std::vector<Wide> scalars_;
   Value* begin_ = nullptr;
@@ -89,44 +91,40 @@ void Lowering::run(llvm::Function* f) {
   builder_.CreateRetVoid();
 }
 
-// Not what the kernel reads itself: it would not lie in a cache then.
 void Lowering::find_streams(Value* word) {
-  std::vector<bool> read(k_.buffers.size());
-  for (const Inst& i : k_.body)
-    if (i.code == Code::Load || i.code == Code::Tile) read[static_cast<std::size_t>(i.imm)] = true;
-  for (std::size_t n = 0; n < read.size(); ++n) {
-    const bool never = !plan_.streams || read[n] || !k_.buffers[n].written || n >= 64;
+  for (std::size_t n = 0; n < k_.buffers.size(); ++n) {
+    const bool never = !plan_.streams || !k_.buffers[n].large || n >= 64;
     Value* bit = never ? nullptr : builder_.CreateAnd(word, builder_.getInt64(std::uint64_t{1} << n));
     streams_.push_back(never ? nullptr : builder_.CreateICmpNE(bit, builder_.getInt64(0)));
   }
 }
 
-// The block does not change during a launch: the loads may be moved and repeated.
+// Of the block, which does not change during a launch: the load may be moved.
+Value* Lowering::word(llvm::Type* type, std::size_t number, std::size_t offset) {
+  Value* from = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), words_, 8 * number + offset);
+  llvm::LoadInst* load = builder_.CreateAlignedLoad(type, from, llvm::Align(offset ? 4 : 8));
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(builder_.getContext(), {}));
+  return load;
+}
+
 void Lowering::load_arguments() {
-  std::size_t word = 0;
-  auto read = [&](llvm::Type* type, std::size_t offset) {
-    Value* from = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), words_, 8 * word + offset);
-    llvm::LoadInst* load = builder_.CreateAlignedLoad(type, from, llvm::Align(offset ? 4 : 8));
-    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(builder_.getContext(), {}));
-    return load;
-  };
-  for (std::size_t n = 0; n < k_.buffers.size(); ++n, ++word) buffers_.push_back(read(builder_.getPtrTy(), 0));
-  for (int n = 0; n < k_.integers; ++n, ++word) integers_.push_back(read(builder_.getInt64Ty(), 0));
+  for (std::size_t n = 0; n < k_.buffers.size(); ++n) buffers_.push_back(word(builder_.getPtrTy(), n));
   std::vector<const Inst*> of(static_cast<std::size_t>(k_.scalars));
   for (const Inst& i : k_.body) {
     if (i.code == Code::Scalar) of[static_cast<std::size_t>(i.imm)] = &i;
   }
+  std::size_t number = k_.buffers.size() + static_cast<std::size_t>(k_.integers);
   for (const Inst* i : of) {
     Wide w;
     if (i) {
       w.dtype = i->dtype;
-      const Dtype raw = ops::storage_dtype(i->dtype);
-      llvm::Type* type = lane_type(builder_.getContext(), is_complex(i->dtype) ? float32 : raw);
-      w.re = ops::load_form(emitter_.uniform(is_complex(i->dtype) ? float32 : raw, read(type, 0)), i->dtype);
-      if (is_complex(i->dtype)) w.im = emitter_.uniform(float32, read(type, 4));
+      const Dtype raw = is_complex(i->dtype) ? float32 : ops::storage_dtype(i->dtype);
+      llvm::Type* type = lane_type(builder_.getContext(), raw);
+      w.re = ops::load_form(emitter_.uniform(raw, word(type, number)), i->dtype);
+      if (is_complex(i->dtype)) w.im = emitter_.uniform(float32, word(type, number, 4));
     }
     scalars_.push_back(w);
-    ++word;
+    ++number;
   }
 }
 
@@ -153,12 +151,12 @@ void Lowering::instruction(const Inst& i, Ref r) {
   auto operand = [&](int n) -> const Wide& { return values_[i.in[n]]; };
   const auto imm = static_cast<std::size_t>(i.imm);
   switch (i.code) {
-    case Code::Arg: values_[r] = {int64, emitter_.uniform(int64, integers_[imm]), {}}; return;
+    case Code::Arg: values_[r] = {int64, emitter_.uniform(int64, word(builder_.getInt64Ty(), k_.buffers.size() + imm)), {}}; return;
     case Code::Range: values_[r] = {int64, emitter_.uniform(int64, imm == 0 ? begin_ : end_), {}}; return;
     case Code::Scalar: values_[r] = scalars_[imm]; return;
     case Code::Const: values_[r] = ops::wide_constant(emitter_, i.dtype, static_cast<std::uint64_t>(i.imm)); return;
     case Code::Compute: {
-      if (i.dtype == int64 && i.in[1] != kNone && k_.body[i.in[1]].code == Code::Arg && emitter_.frame.parts > 0)
+      if (i.dtype == int64 && i.in[1] != kNone && (k_.body[i.in[1]].code == Code::Arg || k_.body[i.in[1]].code == Code::Const))
         if (auto v = emitter_.index_operation(i.op, operand(0).re, operand(1).re)) {
           values_[r] = {v->dtype, *v, {}};
           return;
@@ -343,12 +341,13 @@ void Lowering::tail(Value* begin, Value* end, int parts, State& state, Body body
   });
 }
 
-// A main loop without masks, then a masked tail that goes part by part (kernels of much arithmetic: one masked loop).
+// A main loop without masks, then a masked tail that goes part by part (kernels of much arithmetic, and brief ones: one masked loop).
 void Lowering::vector(Ref loop, std::size_t last) {
   const Inst& i = k_.body[loop];
   const std::vector<Ref> carried = carries(loop);
-  const int width = target_.lanes;
-  const int step = width * i.unroll;
+  const int width = target_.lanes, unroll = brief_ && carried.empty() ? 1 : i.unroll;
+  const int step = width * unroll;
+  const bool one_loop = brief_ || plan_.masked || plan_.tiles[loop];
   const Frame outside = emitter_.frame;
   check(outside.parts == 0, "codegen: a vector loop inside a vector loop");
   llvm::Type* lane = builder_.getInt64Ty();
@@ -384,8 +383,7 @@ void Lowering::vector(Ref loop, std::size_t last) {
       emitter_.frame = frame(parts, prefetch);
       Value* rest = builder_.CreateSub(end, index);
       emitter_.frame.rest = rest;
-      if (plan_.masked || plan_.tiles[loop])
-        emitter_.frame.full = builder_.CreateICmpSGE(rest, builder_.getInt64(static_cast<std::uint64_t>(parts * width)));
+      if (one_loop) emitter_.frame.full = builder_.CreateICmpSGE(rest, builder_.getInt64(static_cast<std::uint64_t>(parts * width)));
       Value* left = splat(builder_, builder_.CreateTrunc(rest, builder_.getInt32Ty()), width);
       for (Value*& offset : emitter_.frame.offsets) {
         Value* narrow = builder_.CreateTrunc(offset, shaped(builder_.getInt32Ty(), offset));
@@ -399,25 +397,25 @@ void Lowering::vector(Ref loop, std::size_t last) {
       return next;
     };
   };
-  emitter_.frame = frame(i.unroll, i.prefetch);
+  emitter_.frame = frame(unroll, i.prefetch);
   State state;
   for (Ref c : carried) {
     for (Value* v : flatten(k_.body[c].in[0], c)) state.push_back(v);
   }
-  if (plan_.masked || plan_.tiles[loop]) {
-    state = counted(begin, end, step, false, std::move(state), masked(i.unroll, i.prefetch));
+  if (one_loop) {
+    state = counted(begin, end, step, false, std::move(state), masked(unroll, i.prefetch));
   } else {
     Value* count = builder_.CreateSub(end, begin);
     count = builder_.CreateSelect(builder_.CreateICmpSGT(count, builder_.getInt64(0)), count, builder_.getInt64(0));
     Value* middle = builder_.CreateAdd(begin, builder_.CreateAnd(count, builder_.getInt64(static_cast<std::uint64_t>(-step))));
     state = counted(begin, middle, step, false, std::move(state), iteration);
     if (carried.empty()) {
-      state = counted(middle, end, width, i.unroll == 1, std::move(state), masked(1, 0));
+      state = counted(middle, end, width, unroll == 1, std::move(state), masked(1, 0));
     } else {
-      tail(middle, end, i.unroll, state, masked(1, 0));
+      tail(middle, end, unroll, state, masked(1, 0));
     }
   }
-  emitter_.frame = frame(i.unroll, 0);
+  emitter_.frame = frame(unroll, 0);
   std::size_t at = 0;
   for (Ref c : carried) unflatten(c, state, at);
   emitter_.frame = outside;
@@ -464,6 +462,14 @@ void Lowering::combine(const Inst& i, Ref r) {
   values_[r] = fold(element(0), element(1));
 }
 
+// What was written and not needed, as the indices of lanes whose accesses are all contiguous.
+void drop_dead(llvm::Module& module) {
+  for (llvm::Function& f : module)
+    for (llvm::BasicBlock& block : llvm::reverse(f))
+      for (llvm::Instruction& i : llvm::make_early_inc_range(llvm::reverse(block)))
+        if (i.use_empty() && !i.mayHaveSideEffects() && !i.isTerminator()) i.eraseFromParent();
+}
+
 }  // namespace
 
 void lower(const kernel::Kernel& k, const Target& target, const CodegenOptions& options, llvm::Module& module) {
@@ -473,6 +479,7 @@ void lower(const kernel::Kernel& k, const Target& target, const CodegenOptions& 
   auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kEntry, module);
   describe(*f, target);
   Lowering(k, target, options, module).run(f);
+  drop_dead(module);
   schedule(module);
 }
 

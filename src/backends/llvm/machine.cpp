@@ -45,6 +45,11 @@ constexpr std::array kNeedless = std::to_array<llvm::StringRef>({
     "X86 Lower Tile Copy", "X86 FP Stackifier", "Argument Stack Rebase", "X86 DynAlloca Expander", "X86 Atom pad short functions",
     "X86 insert wait instruction", "X86 Discriminate Memory Operands", "X86 Insert Cache Prefetches", "Init Undef Pass",
     "Register Allocation Pass Scoring", "Unpack machine instruction bundles",
+    // what changes nothing in our kernels: loops without jumps in them, few integers, no bytes or words, no objects on the stack
+    "Constant Hoisting", "Insert stack protectors", "X86 Domain Reassignment Pass", "Optimize machine instruction PHIs",
+    "Merge disjoint stack slots", "Local Stack Slot Allocation", "Early If-Conversion", "Machine InstCombiner", "X86 cmov Conversion",
+    "X86 Fixup SetCC", "X86 LEA Optimize", "X86 Avoid Store Forwarding Blocks", "Detect Dead Lanes", "Tail Duplication",
+    "Post RA top-down list latency scheduler", "X86 Byte/Word Instruction Fixup",
     // Our addresses are base + index, which x86 adds for nothing: strength reduction doubled the time to compile a small kernel and gained
     // nothing.
     "Canonicalize Freeze Instructions in Loops", "Induction Variable Users", "Loop Strength Reduction",

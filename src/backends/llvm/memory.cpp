@@ -35,6 +35,12 @@ std::optional<Val> Emitter::index_operation(ops::Op op, const Val& index, const 
   const Bundle i = bundles_[index.id], a = bundles_[argument.id];
   const bool compares = op == ops::Op::Less || op == ops::Op::GreaterEqual,
              divides = op == ops::Op::FloorDivide || op == ops::Op::Remainder;
+  if (const auto* c = llvm::dyn_cast_if_present<llvm::ConstantInt>(a.parts.empty() ? nullptr : a.parts[0])) {
+    if (!divides || !c->getValue().isPowerOf2()) return {};
+    const Val number = constant(Dtype::int64, op == ops::Op::Remainder ? c->getZExtValue() - 1 : c->getValue().logBase2());
+    return emit(op == ops::Op::Remainder ? ops::Prim::bit_and : ops::Prim::shr, Dtype::int64, std::array{index, number});
+  }
+  if (divides && i.uniform && a.uniform) return uniform(Dtype::int64, divided(i.parts[0], a.parts[0], op == ops::Op::Remainder));
   if (rolled_ || (!compares && !divides) || !contiguous(index) || !a.uniform) return {};
   auto number = [&](std::int64_t n) { return b.getInt64(static_cast<std::uint64_t>(n)); };
   auto least = [&](Value* x, std::int64_t y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, number(y)); };
@@ -73,6 +79,13 @@ std::optional<Val> Emitter::index_operation(ops::Op op, const Val& index, const 
                       : b.CreateSub(b.CreateAdd(splat(b, rest, frame.width), offset), b.CreateMul(wraps, splat(b, divisor, frame.width))));
   }
   return varying(Dtype::int64, std::move(out));
+}
+
+// One division for the quotient and the rest. Where no lane reads, an index may be below 0 and a size 0: then any number will do.
+Value* Emitter::divided(Value* index, Value* size, bool rest) {
+  auto [at, fresh] = quotients_.try_emplace({b.GetInsertBlock(), index, size}, nullptr);
+  if (fresh) at->second = b.CreateUDiv(index, b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, size, b.getInt64(1)));
+  return rest ? b.CreateSub(index, b.CreateMul(at->second, size)) : at->second;
 }
 
 // Vector instructions with a mask exist; otherwise LLVM makes a branch a lane of them.

@@ -66,7 +66,7 @@ std::vector<int> Rows::go_over_columns(const Pass& pass) {
   for (Id id : pass.members) cost += graph::cost(g_, id);
   if (places.empty()) {
     written_out(pass, places, b_.index(0), 1, body_.unroll());
-  } else if (is_light(cost, pass.parts)) {
+  } else if (is_light(cost, nest_.reach(*folded_), pass.parts)) {
     const Ref top = written_out(pass, places, b_.index(0), kLightRows, kLightUnroll);
     if (folded_->extent % kLightRows != 0) written_out(pass, places, top, 1, 1);
   } else {

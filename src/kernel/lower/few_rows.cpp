@@ -94,7 +94,8 @@ class Lowering {
 
     lane = b_.loop(LoopKind::Vector, begin, end);
     std::vector<Ref> sums;
-    for (int p = 0; p < lanes_; ++p) sums.push_back(b_.load(scratch, plus(b_, plus(b_, kept, arg(p * size)), lane)));
+    const Ref column = plus(b_, kept, lane);
+    for (int p = 0; p < lanes_; ++p) sums.push_back(b_.load(scratch, plus(b_, column, b_.index(p * size))));
     for (std::size_t half = sums.size() / 2; half > 0; half /= 2)
       for (std::size_t p = 0; p < half; ++p) sums[p] = b_.compute(Op::Add, sum_, sums[p], sums[p + half]);
     store(plus(b_, result, f_.out.n == 1 ? lane : times(b_, lane, arg(f_.out.n))), sums[0]);

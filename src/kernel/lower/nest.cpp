@@ -118,6 +118,28 @@ void Nest::open(Builder& b, const Axis& axis, Ref index, bool lanes, Access& a) 
   }
 }
 
+std::vector<std::vector<Ref>> Nest::positions(Builder& b, const Axis& axis, Ref index, int count) {
+  std::vector<std::vector<Ref>> out(static_cast<std::size_t>(count));
+  for (Access& a : accesses_) {
+    const Ref before = a.base;
+    const std::vector<Run> list = runs(a, axis);
+    const bool steps = list.size() == 1 && list[0].stride != 0;
+    Ref step = kNone;
+    for (int i = 0; i < count; ++i) {
+      if (i > 0 && steps) {
+        if (i == 1) step = arg(b, list[0].stride);
+        a.base = b.compute(Op::Add, Dtype::int64, a.base, step);
+      } else {
+        a.base = before;
+        open(b, axis, i == 0 ? index : b.compute(Op::Add, Dtype::int64, index, b.index(i)), false, a);
+      }
+      out[static_cast<std::size_t>(i)].push_back(a.base);
+    }
+    a.base = before;
+  }
+  return out;
+}
+
 void Nest::open_rows(Builder& b, const std::vector<const Axis*>& outer, Ref row) {
   for (std::size_t k = outer.size(); k-- > 0;) {
     Ref i = row;
@@ -147,6 +169,13 @@ void Nest::return_to(const std::vector<Ref>& position) {
 Dim Nest::stride(std::size_t access, const Axis& axis) const {
   std::vector<Run> list = runs(accesses_[access], axis);
   return list.size() == 1 && list[0].stride >= 0 ? list[0].stride : Dim(-1);
+}
+
+Dim Nest::reach(const Axis& axis) const {
+  Dim most = space_.product();
+  for (std::size_t a = 0; a < accesses_.size(); ++a)
+    if (const Dim elements = axis.extent * stride(a, axis); elements > most) most = elements;
+  return most;
 }
 
 bool Nest::is_across(std::size_t access, const Axis& lanes) const {

@@ -30,6 +30,8 @@ class Nest {
 
   /// Strides over the space from those over `shape`, which is the space or has its kept axes' sizes (axes of size 1 aside).
   graph::Strides spread(const Shape& shape, const graph::Strides& strides) const;
+  /// Over how many elements of memory an access goes, at most: the space's, or more if rows along this axis are far apart.
+  Dim reach(const Axis& axis) const;
   /// Registers an access; returns its number.
   std::size_t add(graph::Strides strides) {
     accesses_.push_back({std::move(strides)});
@@ -56,6 +58,8 @@ class Nest {
   void open(Builder& b, const Axis& axis, Ref index, bool lanes);
   /// The same for these accesses alone.
   void open(Builder& b, const Axis& axis, Ref index, bool lanes, const std::vector<std::size_t>& accesses);
+  /// The positions at `count` indices that follow each other, from `index` on, outside lanes; opens nothing.
+  std::vector<std::vector<Ref>> positions(Builder& b, const Axis& axis, Ref index, int count);
   /// Splits a row number into the indices of `outer` axes and opens them.
   void open_rows(Builder& b, const std::vector<const Axis*>& outer, Ref row);
   /// The access' element index.

@@ -74,15 +74,8 @@ std::pair<Ref, Ref> block_range(Builder& b, Ref block, Ref size, Ref extent) {
 Ref each_band(Builder& b, Nest& nest, const Axis& axis, Ref from, Ref end, int height, FunctionRef<void(Ref top, const EachRow&)> band) {
   const Ref rows = b.index(height), left = b.compute(Op::Subtract, Dtype::int64, end, from);
   const Ref bands = height == 1 ? left : b.compute(Op::FloorDivide, Dtype::int64, left, rows);
-  const std::vector<Ref> before = nest.position();
   const Ref number = b.loop(LoopKind::Serial, b.index(0), bands), top = plus(b, from, times(b, number, rows));
-  EachRow at_row;
-  for (int i = 0; i < height; ++i) {
-    nest.open(b, axis, plus(b, top, b.index(i)), false);
-    at_row.push_back(nest.position());
-    nest.return_to(before);
-  }
-  band(top, at_row);
+  band(top, nest.positions(b, axis, top, height));
   b.end();
   return plus(b, from, times(b, bands, rows));
 }

@@ -20,7 +20,8 @@ inline constexpr std::int64_t kColumns = 1024;          // columns of a task of 
 // An outer reduction folds bands of rows. What counts is how many reads wait for memory at once, so a light element's rows are written out:
 // the processor looks some 450 instructions ahead, and its prefetching follows each row's loads by their place in the code. (Sum of 4096
 // columns of 64 MB, one thread: a loop over 16 rows 0.65 of a summing read, 8 rows written out 0.97; 16 do not have enough registers.)
-inline constexpr double kLightBand = 16;  // instructions an element
+inline constexpr double kLightBand = 16;            // instructions an element
+inline constexpr std::int64_t kUncached = 1 << 20;  // elements of memory; within fewer a loop is as fast, and half the code
 inline constexpr int kLightRows = 8;
 inline constexpr int kLightUnroll = 2;
 inline constexpr std::int64_t kBand = 16;                      // rows of others
@@ -74,10 +75,11 @@ Dtype accumulator(const graph::Node& n);
 
 /// A group of reductions and what they fold; two kernels for a long one (reduction.cpp).
 std::vector<Lowered> lower_reduction(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of);
-/// Whether a band of rows is written out: its elements are light, and a row's folds do not wait long for those of the row before.
+/// Whether a band of rows is written out: memory is waited for, as its elements are light and no cache holds them, and a row's folds do not
+/// wait long for those of the row before.
 template <class Parts>
-bool is_light(double cost, const Parts& parts) {
-  return cost <= kLightBand &&
+bool is_light(double cost, const Dim& reach, const Parts& parts) {
+  return cost <= kLightBand && reach >= kUncached &&
          std::all_of(parts.begin(), parts.end(), [](const auto& p) { return ops::cost(p.fold.op, p.accumulator) <= 1; });
 }
 /// Kernels over the rows of a group's space that hold row values between passes (rows.cpp).

@@ -227,7 +227,7 @@ class Reduction {
   };
   void fold_bands(const Columns& columns, Ref first_row, Ref last_row) {
     const Axis* tiled = body_.tiled_axis({folded_[0]}, columns.lanes);
-    if (!tiled && is_light(body_.cost, parts_)) {
+    if (!tiled && is_light(body_.cost, nest_.reach(*folded_[0]), parts_)) {
       Ref top = fold_light_bands(columns, first_row, first_row, last_row, kLightRows);
       if (folded_[0]->extent % kLightRows != 0) fold_light_bands(columns, first_row, top, last_row, 1);
       return;
