@@ -119,11 +119,10 @@ void Lowering::load_arguments() {
   for (const Inst* i : of) {
     Wide w;
     if (i) {
-      w.dtype = i->dtype;
-      const Dtype raw = ops::storage_dtype(i->dtype);
-      llvm::Type* type = lane_type(builder_.getContext(), is_complex(i->dtype) ? float32 : raw);
-      w.re = ops::load_form(emitter_.uniform(is_complex(i->dtype) ? float32 : raw, read(type, 0)), i->dtype);
-      if (is_complex(i->dtype)) w.im = emitter_.uniform(float32, read(type, 4));
+      const Dtype part = ops::storage_dtype(i->dtype);
+      llvm::Type* type = lane_type(builder_.getContext(), part);
+      w = ops::load_form(emitter_.uniform(part, read(type, 0)), i->dtype);
+      if (is_complex(i->dtype)) w.im = emitter_.uniform(part, read(type, 4));
     }
     scalars_.push_back(w);
     ++word;
@@ -189,7 +188,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
       if (is_complex(t))
         std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re, condition);
       else
-        w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re, condition), t);
+        w = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re, condition), t);
       values_[r] = w;
       return;
     }
@@ -198,7 +197,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
       if (is_complex(t))
         emitter_.store_pair(buffers_[imm], operand(0).re, operand(1).re, operand(1).im, streams_[imm]);
       else
-        emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t), streams_[imm]);
+        emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1)), streams_[imm]);
       return;
     }
     case Code::Tile: {
