@@ -123,10 +123,10 @@ Array max(const Array& x, const Axes& axes, bool keepdims) {
 Array min(const Array& x, const Axes& axes, bool keepdims) {
   return extreme(Op::Min, "min", x, engine::operand_of(x, "min").dtype, axes, keepdims);
 }
-Array argmax(const Array& x, std::optional<int> axis, bool keepdims) {
+Array argmax(const Array& x, std::optional<Axis> axis, bool keepdims) {
   return extreme(Op::ArgMax, "argmax", x, Dtype::uint32, axis ? Axes(*axis) : Axes(), keepdims);
 }
-Array argmin(const Array& x, std::optional<int> axis, bool keepdims) {
+Array argmin(const Array& x, std::optional<Axis> axis, bool keepdims) {
   return extreme(Op::ArgMin, "argmin", x, Dtype::uint32, axis ? Axes(*axis) : Axes(), keepdims);
 }
 
