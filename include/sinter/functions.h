@@ -156,11 +156,11 @@ SINTER_API Array one_hot(const Array& indices, Dim num_classes, Dtype t = float3
 /// bool and small integers add and multiply as int32, or uint32 for uint8 and uint16. Empty: 0 and 1.
 SINTER_API Array sum(const Array& x, const Axes& axes = {}, bool keepdims = false);
 SINTER_API Array prod(const Array& x, const Axes& axes = {}, bool keepdims = false);
-/// float32 for integers; NaN when empty. var divides by n - ddof; std is its square root.
+/// float32 for integers; NaN when empty. var divides by n - ddof; std is its square root, and its gradient where all elements are equal 0.
 SINTER_API Array mean(const Array& x, const Axes& axes = {}, bool keepdims = false);
 SINTER_API Array var(const Array& x, const Axes& axes = {}, bool keepdims = false, int ddof = 0);
 SINTER_API Array std(const Array& x, const Axes& axes = {}, bool keepdims = false, int ddof = 0);
-/// NaN propagates. ShapeError over an empty axis, unless the result is empty too.
+/// NaN propagates, in the gradient to all elements; equal extremes share it. ShapeError over an empty axis, unless the result is empty too.
 SINTER_API Array max(const Array& x, const Axes& axes = {}, bool keepdims = false);
 SINTER_API Array min(const Array& x, const Axes& axes = {}, bool keepdims = false);
 /// uint32 position of the first of the extreme elements (of the first NaN, if any), in x flattened if no axis is given.
@@ -170,7 +170,7 @@ SINTER_API Array all(const Array& x, const Axes& axes = {}, bool keepdims = fals
 SINTER_API Array any(const Array& x, const Axes& axes = {}, bool keepdims = false);
 /// The Euclidean norm, sqrt(sum(x^2)); in float32 or wider, halves rounded once. Its gradient at a zero vector is 0.
 SINTER_API Array norm(const Array& x, const Axes& axes = {}, bool keepdims = false);
-/// log(sum(exp(x))), without overflow.
+/// log(sum(exp(x))), without overflow. Its gradient where it is infinite is 0.
 SINTER_API Array logsumexp(const Array& x, const Axes& axes = {}, bool keepdims = false);
 /// exp(x) / sum(exp(x)) along axes, without overflow; and its logarithm. Halves compute in float32.
 SINTER_API Array softmax(const Array& x, const Axes& axes = {});
