@@ -2,7 +2,8 @@
 """fuzz.py PROGRAM [--seconds N] [--seed FIRST] [--processes N] [--record]: random programs, and what is wrong with them.
 
 Seeds count up from where the table in docs/RELIABILITY.md ends; --record adds a line to it. Blocks of seeds run in processes of their own,
-one a core, with one cache of kernels; every eighth generates code at the usual level, the others at level 0, which is quick.
+one a core, with one cache of kernels; every eighth generates code at the usual level, the others at level 0, which is quick. Every 16th
+runs on two threads or four, which share the smallest kernels; those that are interpreted run on one.
 What is found is shrunk and written to tests/fuzz/programs/, where test_fuzz runs it from then on.
 """
 import argparse
@@ -26,10 +27,13 @@ ROW = re.compile(r"^\| (\d{4}-\d\d-\d\d) \| (\d+) to (\d+) \| (\d+) \| (\d+) \|.
 
 
 def environment_for(first, folder):
+    block = first // BLOCK
+    threads = 1 if block % 16 != 5 else 2 if block % 32 == 5 else 4
     return os.environ | {
         "SINTER_FUZZ_SEED": str(first), "SINTER_FUZZ_FOUND": str(FOUND), "SINTER_FUZZ_PROGRESS": str(folder / f"progress-{first}"),
         "SINTER_CACHE_DIR": str(folder / "cache"), "SINTER_CACHE_MB": "256",
-        "SINTER_CODEGEN_LEVEL": "2" if first // BLOCK % 8 == 0 else "0", "OMP_NUM_THREADS": "1"}
+        "SINTER_CODEGEN_LEVEL": "2" if block % 8 == 0 else "0", "SINTER_SPLIT": str(int(threads > 1)),
+        "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
 
 
 def run(program, **arguments):

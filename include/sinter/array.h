@@ -1,5 +1,7 @@
 // Array: one intrusive pointer to a lazily evaluated value. Operand: an array or a weak scalar, as a function argument.
 #pragma once
+#include <algorithm>
+#include <climits>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -89,13 +91,26 @@ class Operand {
   Number number_{0};
 };
 
-/// One axis, several, or (`{}`) all; negative ones count from the end. bool does not convert: sum(x, true) is an error, not axis 1.
+/// The number of an axis; negative ones count from the end. Only integers convert: cumsum(x, true) and sum(x, 1.0) do not compile.
+class Axis {
+ public:
+  template <detail::Integer I>
+  constexpr Axis(I axis) noexcept  // beyond int: the nearest, which no array has either
+      : axis_(static_cast<int>(std::clamp<std::int64_t>(static_cast<std::int64_t>(axis), INT_MIN, INT_MAX))) {}
+  constexpr operator int() const noexcept { return axis_; }
+
+ private:
+  int axis_;
+};
+
+/// One axis, several, or (`{}`) all.
 class Axes {
  public:
   Axes() : all_(true) {}
-  template <detail::Integer I>
-  Axes(I axis) : axes_{static_cast<int>(axis)} {}
-  Axes(std::initializer_list<int> axes) : axes_(axes) {}
+  template <class I>
+    requires(detail::Integer<I> || std::same_as<I, Axis>)
+  Axes(I axis) : axes_{Axis(axis)} {}
+  Axes(std::initializer_list<Axis> axes) : axes_(axes.begin(), axes.end()) {}
   template <std::same_as<int> I>
   Axes(const std::vector<I>& axes) : axes_(axes) {}
   bool all() const { return all_; }
@@ -180,7 +195,7 @@ class SINTER_API Array {
   bool valid() const noexcept { return value_ != nullptr; }
   const Shape& shape() const;
   /// The size of an axis, negative ones from the end. ShapeError when there is no such axis.
-  Dim shape(int axis) const;
+  Dim shape(Axis axis) const;
   int ndim() const;
   /// The number of elements.
   Dim size() const;
@@ -275,23 +290,23 @@ class SINTER_API Array {
   Array min(const Axes& axes = {}, bool keepdims = false) const;
   Array all(const Axes& axes = {}, bool keepdims = false) const;
   Array any(const Axes& axes = {}, bool keepdims = false) const;
-  Array argmax(std::optional<int> axis = {}, bool keepdims = false) const;
-  Array argmin(std::optional<int> axis = {}, bool keepdims = false) const;
-  Array cumsum(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
-  Array cumprod(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
-  Array cummax(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
-  Array cummin(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
-  Array logcumsumexp(std::optional<int> axis = {}, bool reverse = false, bool inclusive = true) const;
-  Array sort(std::optional<int> axis = {}) const;
-  Array argsort(std::optional<int> axis = {}) const;
+  Array argmax(std::optional<Axis> axis = {}, bool keepdims = false) const;
+  Array argmin(std::optional<Axis> axis = {}, bool keepdims = false) const;
+  Array cumsum(std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array cumprod(std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array cummax(std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array cummin(std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array logcumsumexp(std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true) const;
+  Array sort(std::optional<Axis> axis = {}) const;
+  Array argsort(std::optional<Axis> axis = {}) const;
   Array astype(Dtype t) const;
   Array reshape(const Shape& shape) const;
-  Array flatten(int start_axis = 0, int end_axis = -1) const;
+  Array flatten(Axis start_axis = 0, Axis end_axis = -1) const;
   Array squeeze(const Axes& axes = {}) const;
   Array expand_dims(const Axes& axes) const;
   Array transpose(const Axes& axes = {}) const;
-  Array swapaxes(int a, int b) const;
-  Array moveaxis(int source, int destination) const;
+  Array swapaxes(Axis a, Axis b) const;
+  Array moveaxis(Axis source, Axis destination) const;
   Array T() const;
 
   // The shared value. For the library.

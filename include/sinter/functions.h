@@ -93,17 +93,17 @@ SINTER_API Array bartlett(Dim n);
 /// One size may be -1: what is left.
 SINTER_API Array reshape(const Array& x, const Shape& shape);
 /// Joins the axes from start_axis to end_axis, both included.
-SINTER_API Array flatten(const Array& x, int start_axis = 0, int end_axis = -1);
+SINTER_API Array flatten(const Array& x, Axis start_axis = 0, Axis end_axis = -1);
 /// Splits an axis into `shape`, of which one size may be -1.
-SINTER_API Array unflatten(const Array& x, int axis, const Shape& shape);
+SINTER_API Array unflatten(const Array& x, Axis axis, const Shape& shape);
 /// Drops axes of size 1: the given ones, or all.
 SINTER_API Array squeeze(const Array& x, const Axes& axes = {});
 /// Adds axes of size 1, at these places of the result.
 SINTER_API Array expand_dims(const Array& x, const Axes& axes);
 /// Axis i of the result is axis axes[i] of x; reversed without axes.
 SINTER_API Array transpose(const Array& x, const Axes& axes = {});
-SINTER_API Array swapaxes(const Array& x, int a, int b);
-SINTER_API Array moveaxis(const Array& x, int source, int destination);
+SINTER_API Array swapaxes(const Array& x, Axis a, Axis b);
+SINTER_API Array moveaxis(const Array& x, Axis source, Axis destination);
 SINTER_API Array broadcast_to(const Operand& x, const Shape& shape);
 SINTER_API std::vector<Array> broadcast_arrays(const std::vector<Array>& arrays);
 /// The shape to which these broadcast.
@@ -115,19 +115,19 @@ SINTER_API Array slice(const Array& x, const Shape& start, const Shape& stop, co
 SINTER_API Array flip(const Array& x, const Axes& axes = {});
 /// Element (i, j, ...) is element offset + i * strides[0] + j * strides[1] + ... of x flattened. ShapeError when that leaves x.
 SINTER_API Array as_strided(const Array& x, const Shape& shape, const Shape& strides, Dim offset = 0);
-SINTER_API Array concatenate(const std::vector<Array>& arrays, int axis = 0);
+SINTER_API Array concatenate(const std::vector<Array>& arrays, Axis axis = 0);
 /// Joins arrays of one shape along a new axis.
-SINTER_API Array stack(const std::vector<Array>& arrays, int axis = 0);
+SINTER_API Array stack(const std::vector<Array>& arrays, Axis axis = 0);
 namespace detail {
-SINTER_API std::vector<Array> split_evenly(const Array& x, std::int64_t parts, int axis);
+SINTER_API std::vector<Array> split_evenly(const Array& x, std::int64_t parts, Axis axis);
 }
 /// split(x, 3): equal parts; split(x, {3}): x[:3] and x[3:]. (A template, so that braces are never a number.)
 template <class N>
   requires(detail::Integer<N> || std::same_as<N, Dim>)
-std::vector<Array> split(const Array& x, N parts, int axis = 0) {
+std::vector<Array> split(const Array& x, N parts, Axis axis = 0) {
   return detail::split_evenly(x, static_cast<std::int64_t>(parts), axis);
 }
-SINTER_API std::vector<Array> split(const Array& x, const Shape& indices, int axis = 0);
+SINTER_API std::vector<Array> split(const Array& x, const Shape& indices, Axis axis = 0);
 /// Puts `value` before and after the elements of each axis: {low, high} an axis, or the same for all.
 SINTER_API Array pad(const Array& x, const std::vector<std::pair<Dim, Dim>>& widths, const Operand& value = 0);
 SINTER_API Array pad(const Array& x, const std::pair<Dim, Dim>& widths, const Operand& value = 0);
@@ -136,18 +136,18 @@ SINTER_API Array pad(const Array& x, Dim width, const Operand& value = 0);
 // ---- indexing -----------------------------------------------------------------------------------------------------------------------
 /// Elements at `indices` along `axis` (of x flattened, without one); the result has the indices' shape in place of the axis. In an index
 /// array negative numbers count from the end and others are clamped; a C++ number out of range is an IndexError.
-SINTER_API Array take(const Array& x, const Operand& indices, std::optional<int> axis = {});
+SINTER_API Array take(const Array& x, const Operand& indices, std::optional<Axis> axis = {});
 /// Element (i, j, ...) is x at (i, j, ...) with the index along `axis` replaced by indices(i, j, ...); the other axes broadcast.
-SINTER_API Array take_along_axis(const Array& x, const Array& indices, int axis);
+SINTER_API Array take_along_axis(const Array& x, const Array& indices, Axis axis);
 /// a with `updates` added at `indices` along `axis`: a[..., indices(i), ...] += updates(i, ...), in order, so that repeated indices add up.
 /// updates has the shape indices.shape + a.shape with size 1 in place of the axis, and takes a's dtype (halves add in float32 and round
 /// once). Negative indices count from the end; what is out of range is dropped.
-SINTER_API Array scatter_add(const Array& a, const Array& indices, const Array& updates, int axis);
+SINTER_API Array scatter_add(const Array& a, const Array& indices, const Array& updates, Axis axis);
 /// The same by places, the reverse of take_along_axis: a(i, j, ...) with the index along `axis` replaced by indices(i, j, ...) gets
 /// values(i, j, ...) added; indices broadcast to a's other axes, values to the indices.
-SINTER_API Array scatter_add_axis(const Array& a, const Array& indices, const Operand& values, int axis);
+SINTER_API Array scatter_add_axis(const Array& a, const Array& indices, const Operand& values, Axis axis);
 /// The same with values put in place of the elements; of several for one place the last stays.
-SINTER_API Array put_along_axis(const Array& a, const Array& indices, const Operand& values, int axis);
+SINTER_API Array put_along_axis(const Array& a, const Array& indices, const Operand& values, Axis axis);
 /// A new last axis of size num_classes: 1 at the index, 0 elsewhere and for an index out of range.
 SINTER_API Array one_hot(const Array& indices, Dim num_classes, Dtype t = float32);
 
@@ -156,21 +156,21 @@ SINTER_API Array one_hot(const Array& indices, Dim num_classes, Dtype t = float3
 /// bool and small integers add and multiply as int32, or uint32 for uint8 and uint16. Empty: 0 and 1.
 SINTER_API Array sum(const Array& x, const Axes& axes = {}, bool keepdims = false);
 SINTER_API Array prod(const Array& x, const Axes& axes = {}, bool keepdims = false);
-/// float32 for integers; NaN when empty. var divides by n - ddof; std is its square root.
+/// float32 for integers; NaN when empty. var divides by n - ddof; std is its square root, and its gradient where all elements are equal 0.
 SINTER_API Array mean(const Array& x, const Axes& axes = {}, bool keepdims = false);
 SINTER_API Array var(const Array& x, const Axes& axes = {}, bool keepdims = false, int ddof = 0);
 SINTER_API Array std(const Array& x, const Axes& axes = {}, bool keepdims = false, int ddof = 0);
-/// NaN propagates. ShapeError over an empty axis, unless the result is empty too.
+/// NaN propagates, in the gradient to all elements; equal extremes share it. ShapeError over an empty axis, unless the result is empty too.
 SINTER_API Array max(const Array& x, const Axes& axes = {}, bool keepdims = false);
 SINTER_API Array min(const Array& x, const Axes& axes = {}, bool keepdims = false);
 /// uint32 position of the first of the extreme elements (of the first NaN, if any), in x flattened if no axis is given.
-SINTER_API Array argmax(const Array& x, std::optional<int> axis = {}, bool keepdims = false);
-SINTER_API Array argmin(const Array& x, std::optional<int> axis = {}, bool keepdims = false);
+SINTER_API Array argmax(const Array& x, std::optional<Axis> axis = {}, bool keepdims = false);
+SINTER_API Array argmin(const Array& x, std::optional<Axis> axis = {}, bool keepdims = false);
 SINTER_API Array all(const Array& x, const Axes& axes = {}, bool keepdims = false);
 SINTER_API Array any(const Array& x, const Axes& axes = {}, bool keepdims = false);
 /// The Euclidean norm, sqrt(sum(x^2)); in float32 or wider, halves rounded once. Its gradient at a zero vector is 0.
 SINTER_API Array norm(const Array& x, const Axes& axes = {}, bool keepdims = false);
-/// log(sum(exp(x))), without overflow.
+/// log(sum(exp(x))), without overflow. Its gradient where it is infinite is 0.
 SINTER_API Array logsumexp(const Array& x, const Axes& axes = {}, bool keepdims = false);
 /// exp(x) / sum(exp(x)) along axes, without overflow; and its logarithm. Halves compute in float32.
 SINTER_API Array softmax(const Array& x, const Axes& axes = {});
@@ -181,22 +181,22 @@ SINTER_API Array log_softmax(const Array& x, const Axes& axes = {});
 // `reverse`: from the last to the first. Without an axis, of x flattened. Halves accumulate in float32 and round each result once.
 /// As sum and prod: bool and small integers as int32, or uint32 for uint8 and uint16. Not inclusive: the first is 0, or 1. The gradient of
 /// cumprod divides by nothing, so that it is right for zeros.
-SINTER_API Array cumsum(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
-SINTER_API Array cumprod(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array cumsum(const Array& x, std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array cumprod(const Array& x, std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true);
 /// NaN from the first NaN on. Not inclusive: the first is the dtype's lowest or highest number, infinite for floats. The derivative is that
 /// of the element that set the record: of equal ones the first.
-SINTER_API Array cummax(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
-SINTER_API Array cummin(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array cummax(const Array& x, std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array cummin(const Array& x, std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true);
 /// log of the cumulative sum of exp(x), without overflow; float32 for integers. Not inclusive: the first is -inf.
-SINTER_API Array logcumsumexp(const Array& x, std::optional<int> axis = {}, bool reverse = false, bool inclusive = true);
+SINTER_API Array logcumsumexp(const Array& x, std::optional<Axis> axis = {}, bool reverse = false, bool inclusive = true);
 
 // ---- sorting ------------------------------------------------------------------------------------------------------------------------
 // Ascending along the axis; without one, of x flattened. Equal elements keep their order, NaN comes last, and -0 equals +0. DtypeError for
 // complex numbers.
 /// The elements in order. Each one's gradient goes to where it came from.
-SINTER_API Array sort(const Array& x, std::optional<int> axis = {});
+SINTER_API Array sort(const Array& x, std::optional<Axis> axis = {});
 /// uint32 positions of the elements in order.
-SINTER_API Array argsort(const Array& x, std::optional<int> axis = {});
+SINTER_API Array argsort(const Array& x, std::optional<Axis> axis = {});
 
 // ---- products -----------------------------------------------------------------------------------------------------------------------
 /// Matrix product of the last two axes; the others broadcast. A 1-d operand is a row on the left, a column on the right.

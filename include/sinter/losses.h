@@ -11,7 +11,7 @@ enum class Reduction : std::uint8_t { none, mean, sum };
 
 struct CrossEntropyOptions {
   std::optional<Array> weights = {};              // one for each target; broadcasts
-  int axis = -1;                                  // of the classes
+  Axis axis = -1;                                 // of the classes
   double label_smoothing = 0;                     // this share of a target is spread evenly over the classes
   std::optional<std::int64_t> ignore_index = {};  // targets of this class count neither in the loss nor in its mean
   Reduction reduction = Reduction::none;
@@ -26,9 +26,9 @@ SINTER_API Array cross_entropy(const Array& logits, const Array& targets, Reduct
 SINTER_API Array binary_cross_entropy(const Array& inputs, const Array& targets, const std::optional<Array>& weights = {},
                                       bool with_logits = true, Reduction reduction = Reduction::mean);
 /// -inputs at the target, given log probabilities along the axis.
-SINTER_API Array nll_loss(const Array& inputs, const Array& targets, int axis = -1, Reduction reduction = Reduction::none);
+SINTER_API Array nll_loss(const Array& inputs, const Array& targets, Axis axis = -1, Reduction reduction = Reduction::none);
 /// sum(exp(targets) * (targets - inputs)) along the axis; both are log probabilities.
-SINTER_API Array kl_div_loss(const Array& inputs, const Array& targets, int axis = -1, Reduction reduction = Reduction::none);
+SINTER_API Array kl_div_loss(const Array& inputs, const Array& targets, Axis axis = -1, Reduction reduction = Reduction::none);
 
 // Of the difference d of predictions and targets, whose shapes are equal.
 /// d^2.

@@ -44,14 +44,14 @@ SINTER_API Array truncated_normal(const Operand& lower, const Operand& upper, co
 SINTER_API Array gumbel(const Shape& shape, Dtype t = float32, const std::optional<Array>& key = {});
 /// uint32 positions along `axis`, drawn with probabilities softmax(logits): one for each of the other axes' elements, or `num_samples`
 /// along a new last axis.
-SINTER_API Array categorical(const Array& logits, int axis, Dim num_samples, const std::optional<Array>& key = {});
-SINTER_API Array categorical(const Array& logits, int axis = -1);
+SINTER_API Array categorical(const Array& logits, Axis axis, Dim num_samples, const std::optional<Array>& key = {});
+SINTER_API Array categorical(const Array& logits, Axis axis = -1);
 namespace detail {
-SINTER_API Array draw_category(const Array& logits, int axis, const std::optional<Array>& key);
+SINTER_API Array draw_category(const Array& logits, Axis axis, const std::optional<Array>& key);
 SINTER_API Array random_order(Dim n, const std::optional<Array>& key);
 }  // namespace detail
 template <Key K>
-Array categorical(const Array& logits, int axis, const K& key) {
+Array categorical(const Array& logits, Axis axis, const K& key) {
   return detail::draw_category(logits, axis, key);
 }
 /// uint32: the numbers 0 to n - 1, each order equally likely but for the places of equal ones among n random words of 32 bits, which keep
@@ -62,7 +62,7 @@ Array permutation(const N& n, const std::optional<Array>& key = {}) {
   return detail::random_order(n, key);
 }
 /// x in such an order along an axis; what lies across it stays together.
-SINTER_API Array permutation(const Array& x, int axis = 0, const std::optional<Array>& key = {});
+SINTER_API Array permutation(const Array& x, Axis axis = 0, const std::optional<Array>& key = {});
 template <std::same_as<Array> A, Key K>
 Array permutation(const A& x, const K& key) {
   return permutation(x, 0, key);

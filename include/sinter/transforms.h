@@ -13,7 +13,7 @@
 namespace sinter {
 
 /// The axis of an argument or result over which vmap maps; none: the same for every element of the batch.
-using BatchAxis = std::optional<int>;
+using BatchAxis = std::optional<Axis>;
 
 namespace detail {
 

@@ -52,7 +52,7 @@ const Shape& Array::sized(const Shape& shape, std::size_t n) {
 }
 
 const Shape& Array::shape() const { return value_of(*this, "shape").shape; }
-Dim Array::shape(int axis) const {
+Dim Array::shape(Axis axis) const {
   const Shape& s = shape();
   return s[static_cast<std::size_t>(api::axis_of("shape", axis, s))];
 }

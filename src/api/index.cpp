@@ -24,7 +24,7 @@ Array take_one(const Array& x, const Number& index, int axis, const Where& where
 
 }  // namespace
 
-Array take(const Array& operand, const Operand& indices, std::optional<int> axis) {
+Array take(const Array& operand, const Operand& indices, std::optional<Axis> axis) {
   const Shape& s = api::shape_of(operand, "take");
   const int at = axis ? api::axis_of("take", *axis, s) : 0;
   const Array x = axis ? operand : api::reshaped(operand, {s.product()});
@@ -45,7 +45,7 @@ Array take(const Array& operand, const Operand& indices, std::optional<int> axis
   return engine::make(Op::Take, {x, i}, {at}, x.dtype(), shape);
 }
 
-Array take_along_axis(const Array& x, const Array& indices, int axis) {
+Array take_along_axis(const Array& x, const Array& indices, Axis axis) {
   const Shape& s = api::shape_of(x, "take_along_axis");
   check_indices("take_along_axis", indices);
   if (indices.shape().size() != s.size()) {
@@ -99,14 +99,14 @@ Array scatter_along(Op op, const char* what, const Array& a, const Array& indice
 
 }  // namespace
 
-Array scatter_add_axis(const Array& a, const Array& indices, const Operand& values, int axis) {
+Array scatter_add_axis(const Array& a, const Array& indices, const Operand& values, Axis axis) {
   return scatter_along(Op::ScatterAdd, "scatter_add_axis", a, indices, values, axis);
 }
-Array put_along_axis(const Array& a, const Array& indices, const Operand& values, int axis) {
+Array put_along_axis(const Array& a, const Array& indices, const Operand& values, Axis axis) {
   return scatter_along(Op::PutAlong, "put_along_axis", a, indices, values, axis);
 }
 
-Array scatter_add(const Array& a, const Array& indices, const Array& updates, int axis) {
+Array scatter_add(const Array& a, const Array& indices, const Array& updates, Axis axis) {
   const Shape& s = api::shape_of(a, "scatter_add");
   check_indices("scatter_add", indices);
   const int at = api::axis_of("scatter_add", axis, s);

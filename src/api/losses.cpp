@@ -121,7 +121,7 @@ Array binary_cross_entropy(const Array& inputs, const Array& targets, const std:
   return reduced(weighted("binary_cross_entropy", losses, weights), reduction, p.result);
 }
 
-Array nll_loss(const Array& inputs, const Array& targets, int axis, Reduction reduction) {
+Array nll_loss(const Array& inputs, const Array& targets, Axis axis, Reduction reduction) {
   require_real("nll_loss", inputs);
   require_real("nll_loss", targets);
   const int at = api::axis_of("nll_loss", axis, inputs.shape());
@@ -129,7 +129,7 @@ Array nll_loss(const Array& inputs, const Array& targets, int axis, Reduction re
   return reduced(-at_class(wide(inputs), targets, at), reduction, api::at_least_float(inputs.dtype()));
 }
 
-Array kl_div_loss(const Array& inputs, const Array& targets, int axis, Reduction reduction) {
+Array kl_div_loss(const Array& inputs, const Array& targets, Axis axis, Reduction reduction) {
   const Pair p("kl_div_loss", inputs, targets);
   return reduced(sum(exp(p.y) * (p.y - p.x), api::axis_of("kl_div_loss", axis, inputs.shape())), reduction, p.result);
 }

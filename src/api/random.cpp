@@ -140,15 +140,15 @@ void require_choices(const Shape& s, int axis) {
 
 }  // namespace
 
-Array detail::draw_category(const Array& logits, int axis, const std::optional<Array>& key) {
+Array detail::draw_category(const Array& logits, Axis axis, const std::optional<Array>& key) {
   const Shape& s = api::shape_of(logits, "categorical");
   const int at = api::axis_of("categorical", axis, s);
   require_floating("categorical", logits.dtype());
   require_choices(s, at);
   return argmax(logits + gumbel(s, logits.dtype(), key), axis);
 }
-Array categorical(const Array& logits, int axis) { return detail::draw_category(logits, axis, {}); }
-Array categorical(const Array& logits, int axis, Dim num_samples, const std::optional<Array>& key) {
+Array categorical(const Array& logits, Axis axis) { return detail::draw_category(logits, axis, {}); }
+Array categorical(const Array& logits, Axis axis, Dim num_samples, const std::optional<Array>& key) {
   const int last = api::axis_of("categorical", axis, api::shape_of(logits, "categorical"));
   require_floating("categorical", logits.dtype());
   require_choices(logits.shape(), last);
@@ -160,7 +160,7 @@ Array categorical(const Array& logits, int axis, Dim num_samples, const std::opt
 }
 
 Array detail::random_order(Dim n, const std::optional<Array>& key) { return argsort(draw("permutation", {n}, 4, key), 0); }
-Array permutation(const Array& x, int axis, const std::optional<Array>& key) {
+Array permutation(const Array& x, Axis axis, const std::optional<Array>& key) {
   const int along = api::axis_of("permutation", axis, api::shape_of(x, "permutation"));
   return take(x, detail::random_order(x.shape(along), key), along);
 }

@@ -107,6 +107,12 @@ Array variance(const char* what, const Array& operand, const Axes& axes, bool ke
   return divided(where(spread < 0, spread - stop_gradient(spread), spread), n, ddof);  // rounding is no reason for another derivative
 }
 
+// Where x is 0, sqrt is not asked, for its slope there is infinite: the derivative is 0.
+Array smooth_sqrt(const Array& x) {
+  const Array zero = equal(x, 0);
+  return where(zero, 0, sqrt(where(zero, 1, x)));
+}
+
 }  // namespace
 
 Array sum(const Array& x, const Axes& axes, bool keepdims) {
@@ -123,10 +129,10 @@ Array max(const Array& x, const Axes& axes, bool keepdims) {
 Array min(const Array& x, const Axes& axes, bool keepdims) {
   return extreme(Op::Min, "min", x, engine::operand_of(x, "min").dtype, axes, keepdims);
 }
-Array argmax(const Array& x, std::optional<int> axis, bool keepdims) {
+Array argmax(const Array& x, std::optional<Axis> axis, bool keepdims) {
   return extreme(Op::ArgMax, "argmax", x, Dtype::uint32, axis ? Axes(*axis) : Axes(), keepdims);
 }
-Array argmin(const Array& x, std::optional<int> axis, bool keepdims) {
+Array argmin(const Array& x, std::optional<Axis> axis, bool keepdims) {
   return extreme(Op::ArgMin, "argmin", x, Dtype::uint32, axis ? Axes(*axis) : Axes(), keepdims);
 }
 
@@ -142,7 +148,7 @@ Array var(const Array& x, const Axes& axes, bool keepdims, int ddof) {
   return astype(variance("var", x, axes, keepdims, ddof), at_least_float(x.dtype()));
 }
 Array std(const Array& x, const Axes& axes, bool keepdims, int ddof) {
-  return astype(sqrt(variance("std", x, axes, keepdims, ddof)), at_least_float(x.dtype()));
+  return astype(smooth_sqrt(variance("std", x, axes, keepdims, ddof)), at_least_float(x.dtype()));
 }
 
 namespace {
@@ -163,15 +169,13 @@ struct Shifted {
 
 Array norm(const Array& operand, const Axes& axes, bool keepdims) {
   const Array x = engine::cast(operand, computing(engine::operand_of(operand, "norm").dtype));
-  const Array squares = sum(square(x), axes, keepdims), zero = equal(squares, 0);
-  // Where the sum is 0, sqrt is not asked, for its slope there is infinite.
-  return engine::cast(where(zero, 0, sqrt(where(zero, 1, squares))), at_least_float(operand.dtype()));
+  return engine::cast(smooth_sqrt(sum(square(x), axes, keepdims)), at_least_float(operand.dtype()));
 }
 
 Array logsumexp(const Array& operand, const Axes& axes, bool keepdims) {
   const Shifted s("logsumexp", operand, axes);
-  const Array top = where(isfinite(s.top), s.top, 0);
-  const Array result = log(sum(exp(s.x - top), s.axes, true)) + top;
+  const Array infinite = isinf(s.top), top = where(infinite, 0, s.top);
+  const Array result = where(infinite, s.top, log(sum(exp(s.x - top), s.axes, true)) + top);
   return engine::cast(api::reshaped(result, api::without_axes(s.x.shape(), s.axes, keepdims)), at_least_float(operand.dtype()));
 }
 

@@ -8,7 +8,7 @@ struct Line {
   Array x;
   int axis;
 };
-Line line(const char* what, const Array& x, std::optional<int> axis) {
+Line line(const char* what, const Array& x, std::optional<Axis> axis) {
   const Shape& s = api::shape_of(x, what);
   api::require_order(what, x);
   const Line l = axis ? Line{x, api::axis_of(what, *axis, s)} : Line{api::reshaped(x, {x.size()}), 0};
@@ -23,10 +23,10 @@ Array positions(const Line& l) {
 
 }  // namespace
 
-Array sort(const Array& x, std::optional<int> axis) {
+Array sort(const Array& x, std::optional<Axis> axis) {
   const Line l = line("sort", x, axis);
   return api::is_empty(l.x.shape()) ? l.x : take_along_axis(l.x, positions(l), l.axis);
 }
-Array argsort(const Array& x, std::optional<int> axis) { return positions(line("argsort", x, axis)); }
+Array argsort(const Array& x, std::optional<Axis> axis) { return positions(line("argsort", x, axis)); }
 
 }  // namespace sinter

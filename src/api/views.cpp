@@ -13,7 +13,7 @@ Array reshape(const Array& x, const Shape& shape) {
   return api::reshaped(x, api::fill_size("reshape", shape, s.product(), s));
 }
 
-Array flatten(const Array& x, int start_axis, int end_axis) {
+Array flatten(const Array& x, Axis start_axis, Axis end_axis) {
   const Shape& s = api::shape_of(x, "flatten");
   if (s.empty()) return api::reshaped(x, {1});
   const int first = api::axis_of("flatten", start_axis, s), last = api::axis_of("flatten", end_axis, s);
@@ -34,7 +34,7 @@ Array flatten(const Array& x, int start_axis, int end_axis) {
   return api::reshaped(x, result);
 }
 
-Array unflatten(const Array& x, int axis, const Shape& shape) {
+Array unflatten(const Array& x, Axis axis, const Shape& shape) {
   const Shape& s = api::shape_of(x, "unflatten");
   const int at = api::axis_of("unflatten", axis, s);
   const Dim& size = s[static_cast<std::size_t>(at)];
@@ -94,7 +94,7 @@ Array transpose(const Array& x, const Axes& axes) {
   return api::transposed(x, order);
 }
 
-Array swapaxes(const Array& x, int a, int b) {
+Array swapaxes(const Array& x, Axis a, Axis b) {
   const Shape& s = api::shape_of(x, "swapaxes");
   std::vector<int> order = api::axes_of("swapaxes", {}, s);
   std::swap(order[static_cast<std::size_t>(api::axis_of("swapaxes", a, s))],
@@ -102,7 +102,7 @@ Array swapaxes(const Array& x, int a, int b) {
   return api::transposed(x, order);
 }
 
-Array moveaxis(const Array& x, int source, int destination) {
+Array moveaxis(const Array& x, Axis source, Axis destination) {
   const Shape& s = api::shape_of(x, "moveaxis");
   std::vector<int> order = api::axes_of("moveaxis", {}, s);
   const int from = api::axis_of("moveaxis", source, s), to = api::axis_of("moveaxis", destination, s);
@@ -218,7 +218,7 @@ Dtype common_type(const std::vector<Array>& arrays) {
 
 }  // namespace
 
-Array concatenate(const std::vector<Array>& arrays, int axis) {
+Array concatenate(const std::vector<Array>& arrays, Axis axis) {
   if (arrays.empty()) throw Error("concatenate: there is no array; got {}; give one or more");
   Shape shape = api::shape_of(arrays[0], "concatenate");
   const auto at = static_cast<std::size_t>(api::axis_of("concatenate", axis, shape));
@@ -244,7 +244,7 @@ Array concatenate(const std::vector<Array>& arrays, int axis) {
   return engine::make(Op::Concatenate, std::move(parts), {static_cast<std::int64_t>(at)}, t, shape);
 }
 
-Array stack(const std::vector<Array>& arrays, int axis) {
+Array stack(const std::vector<Array>& arrays, Axis axis) {
   if (arrays.empty()) throw Error("stack: there is no array; got {}; give one or more");
   const Shape& shape = api::shape_of(arrays[0], "stack");
   const int at = api::place_of("stack", axis, shape);
@@ -257,7 +257,7 @@ Array stack(const std::vector<Array>& arrays, int axis) {
   return concatenate(parts, at);
 }
 
-std::vector<Array> detail::split_evenly(const Array& x, std::int64_t parts, int axis) {
+std::vector<Array> detail::split_evenly(const Array& x, std::int64_t parts, Axis axis) {
   const Shape& s = api::shape_of(x, "split");
   const int at = api::axis_of("split", axis, s);
   const Dim size = s[static_cast<std::size_t>(at)];
@@ -270,7 +270,7 @@ std::vector<Array> detail::split_evenly(const Array& x, std::int64_t parts, int 
   return result;
 }
 
-std::vector<Array> split(const Array& x, const Shape& indices, int axis) {
+std::vector<Array> split(const Array& x, const Shape& indices, Axis axis) {
   const Shape& s = api::shape_of(x, "split");
   const int at = api::axis_of("split", axis, s);
   const Dim size = s[static_cast<std::size_t>(at)];

@@ -12,6 +12,7 @@
 #include "engine/tracing.h"
 #include "engine/value.h"
 #include "graph/bodies.h"
+#include "graph/build.h"
 #include "sinter/functions.h"
 #include "sinter/transforms.h"
 
@@ -167,23 +168,42 @@ Leaves call_while(const TracedBody& condition, const TracedBody& body, std::span
   const auto count = static_cast<std::int64_t>(constants.all.size());
   if (max_steps < 0) return noted(results_of(make_node(Op::While, std::move(operands), {count}, bodies), types), bodies);
 
-  // A scan of so many steps; those after the end change nothing.
-  graph::Graph g, same;
-  g.name = same.name = "while_loop";
+  // A scan of so many steps; those after the end change nothing. If the condition shows values, it is not asked after the end: whether the
+  // loop still runs is one more carry, the first.
+  const bool once = graph::prints(*goes_on);
+  graph::Graph g, same, never;
+  g.name = same.name = never.name = "while_loop";
   std::vector<Id> in, kept;
+  auto input = [](graph::Graph& to, std::size_t slot, const Type& t) {
+    return to.add({Op::Input, {}, {static_cast<std::int64_t>(slot)}, t});
+  };
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    in.push_back(g.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, type_of(operands[i])}));
-    kept.push_back(same.add({Op::Input, {}, {static_cast<std::int64_t>(i)}, type_of(operands[i])}));
+    const Type t = type_of(operands[i]);
+    in.push_back(input(g, i + (once && i >= constants.all.size()), t));
+    kept.push_back(input(same, i, t));
+    input(never, i, t);
   }
   same.set_outputs({kept.begin() + count, kept.end()});
-  std::vector<Id> arguments{graph::inline_body(g, *goes_on, in)[0]};
-  arguments.insert(arguments.end(), in.begin(), in.end());
-  const Id chosen = g.add({Op::Cond, std::move(arguments), {}, {Dtype::bool_, Shape{0}}, {step, graph::Body(std::move(same))}});
+  never.set_outputs({graph::constant(never, Dtype::bool_, 0)});
+  const Type composite{Dtype::bool_, Shape{0}};
+  auto branch = [&](Id chosen, const graph::Body& yes, graph::Graph no) {
+    std::vector<Id> arguments{chosen};
+    arguments.insert(arguments.end(), in.begin(), in.end());
+    return g.add({Op::Cond, std::move(arguments), {}, composite, {yes, graph::Body(std::move(no))}});
+  };
+  const Id runs = once ? graph::result(g, branch(input(g, constants.all.size(), {Dtype::bool_, {}}), goes_on, std::move(never)), 0)
+                       : graph::inline_body(g, *goes_on, in)[0];
+  const Id next = branch(runs, step, std::move(same));
   std::vector<Id> outputs;
-  for (std::size_t i = 0; i < types.size(); ++i) outputs.push_back(graph::result(g, chosen, i));
+  if (once) outputs.push_back(runs);
+  for (std::size_t i = 0; i < types.size(); ++i) outputs.push_back(graph::result(g, next, i));
+  if (once) operands.insert(operands.begin() + count, Array(true));
+  const auto carries = static_cast<std::int64_t>(outputs.size());
   g.set_outputs(std::move(outputs));
-  const ops::Attrs attrs{count, static_cast<std::int64_t>(types.size()), max_steps, 0};
-  return noted(results_of(make_node(Op::Scan, std::move(operands), attrs, {std::move(g)}), types), bodies);
+  std::vector<Type> after = graph::output_types(g);
+  Leaves last = results_of(make_node(Op::Scan, std::move(operands), {count, carries, max_steps, 0}, {std::move(g)}), after);
+  if (once) last.erase(last.begin());
+  return noted(std::move(last), bodies);
 }
 
 namespace {

@@ -145,7 +145,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
     launch.tasks = l.tasks;
     launch.work = l.work;
     double per_task = l.tasks > 0 ? l.work / static_cast<double>(l.tasks) : 0;
-    launch.grain = per_task >= kGrainWork ? 1 : static_cast<std::int64_t>(kGrainWork / std::max(per_task, 1.0)) + 1;
+    launch.grain = per_task >= kGrainWork || base::knobs().split ? 1 : static_cast<std::int64_t>(kGrainWork / std::max(per_task, 1.0)) + 1;
     // A launch goes through its largest array the other way than the launch before, whose last tasks have left their part of it in a cache:
     // the variance down 64 MB of columns, beside a cache of 32 MB, takes 2.3 ms instead of 2.7.
     auto most = std::max_element(uses.begin(), uses.end(), [&](const Use& x, const Use& y) {

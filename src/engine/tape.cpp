@@ -167,7 +167,8 @@ std::vector<Array> Tape::elements(std::span<const Array> arrays, std::span<const
       made.push_back(a);
       continue;
     }
-    int rank = static_cast<int>(v.shape.size()), axis = *axes[i] < 0 ? *axes[i] + rank : *axes[i];
+    int rank = static_cast<int>(v.shape.size()), axis = *axes[i];
+    if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank)
       throw ShapeError(
           str(s.what, ": there is no such axis to map over; got axis ", *axes[i], " of ", engine::describe(a), "; choose another in_axes"));
@@ -318,7 +319,7 @@ std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const B
   Recording c = Capture(s.open.id, s.variables, s.originals, s.what).run(all);
   std::vector<std::int64_t> in_axes, out_axes, slots;
   for (std::size_t i = 0; i < c.bindings.size(); ++i) {
-    in_axes.push_back(i < s.axes.size() ? *s.axes[i] : transforms::kNotBatched);
+    in_axes.push_back(i < s.axes.size() ? std::int64_t{*s.axes[i]} : transforms::kNotBatched);
     if (i < s.axes.size()) slots.push_back(static_cast<std::int64_t>(i));
   }
   std::vector<bool> depends = transforms::depends_on(c.graph, slots);
@@ -331,7 +332,8 @@ std::vector<Array> Tape::batch(std::span<const Array> outputs, std::span<const B
       out_axes.push_back(transforms::kNotBatched);
       continue;
     }
-    int axis = *axes[i] < 0 ? *axes[i] + rank : *axes[i];
+    int axis = *axes[i];
+    if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank)
       throw ShapeError(str(s.what, ": there is no such axis in a result; got axis ", *axes[i], " for ", engine::describe(outputs[i]),
                            " of each element; choose another out_axes"));

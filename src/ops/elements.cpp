@@ -42,7 +42,7 @@ void by_chunks(std::span<const std::span<const std::uint64_t>> operands, std::sp
 
 Wide wide_of(Lanes& m, Dtype t, std::span<const std::uint64_t> words) {
   if (words.size() == 1) return wide_constant(m, t, words[0]);
-  if (!is_complex(t)) return {t, load_form(m.vector(storage_dtype(t), words), t), {}};
+  if (!is_complex(t)) return load_form(m.vector(storage_dtype(t), words), t);
   std::vector<std::uint64_t> high(words.begin(), words.end());
   for (std::uint64_t& w : high) w >>= 32;
   const Val re = m.vector(Dtype::float32, words);
@@ -51,7 +51,7 @@ Wide wide_of(Lanes& m, Dtype t, std::span<const std::uint64_t> words) {
 
 Words words_of(Lanes& m, const Wide& w) {
   if (is_complex(w.dtype)) return {m.words(w.re), m.words(w.im)};
-  return {m.words(store_form(w.re, w.dtype)), {}};
+  return {m.words(store_form(w)), {}};
 }
 
 void evaluate(Op op, Dtype compute, std::span<const std::span<const std::uint64_t>> operands, std::span<std::uint64_t> result) {

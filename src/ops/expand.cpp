@@ -116,7 +116,10 @@ Wide expand(Op op, Dtype compute, std::span<const Wide> operands) {
   const Val none;
   const Val value = kValues[static_cast<std::size_t>(op)](operands[0].re, operands.size() > 1 ? operands[1].re : none,
                                                           operands.size() > 2 ? operands[2].re : none);
-  return {result, is_half(result) && (facts.traits & kExact) == 0 ? round_to_half(value, result) : value, {}};
+  Wide out{result, is_half(result) && (facts.traits & kExact) == 0 ? round_to_half(value, result) : value, {}};
+  if (op == Op::Where && operands[1].stored.machine && operands[2].stored.machine)
+    out.stored = select(operands[0].re, operands[1].stored, operands[2].stored);
+  return out;
 }
 
 Wide cast(const Wide& x, Dtype to) {
@@ -135,23 +138,23 @@ Wide cast(const Wide& x, Dtype to) {
 Wide wide_constant(Machine& m, Dtype t, std::uint64_t bits) {
   if (is_complex(t)) return {t, m.constant(Dtype::float32, bits & 0xffffffff), m.constant(Dtype::float32, bits >> 32)};
   if (!is_half(t)) return {t, m.constant(t, t == Dtype::bool_ ? (bits & 0xff) != 0 : bits), {}};
-  return {t, load_form(m.constant(Dtype::uint16, bits & 0xffff), t), {}};
+  return load_form(m.constant(Dtype::uint16, bits & 0xffff), t);
 }
 
 Dtype storage_dtype(Dtype t) { return t == Dtype::bool_ ? Dtype::uint8 : is_half(t) ? Dtype::uint16 : is_complex(t) ? Dtype::float32 : t; }
 
-Val load_form(const Val& raw, Dtype t) {
-  if (t == Dtype::bool_) return raw != 0;
-  if (t == Dtype::float16) return emit(Prim::f16_value, Dtype::float32, {raw});
-  if (t == Dtype::bfloat16) return bitcast(convert(raw, Dtype::uint32) << 16, Dtype::float32);
-  return raw;
+Wide load_form(const Val& raw, Dtype t) {
+  if (t == Dtype::bool_) return {t, raw != 0, {}};
+  if (t == Dtype::float16) return {t, emit(Prim::f16_value, Dtype::float32, {raw}), {}, raw};
+  if (t == Dtype::bfloat16) return {t, bitcast(convert(raw, Dtype::uint32) << 16, Dtype::float32), {}};
+  return {t, raw, {}};
 }
 
-Val store_form(const Val& part, Dtype t) {
-  if (t == Dtype::bool_) return convert(part, Dtype::uint8);
-  if (t == Dtype::float16) return emit(Prim::f16_bits, Dtype::uint16, {part});
-  if (t == Dtype::bfloat16) return convert(bitcast(part, Dtype::uint32) >> 16, Dtype::uint16);
-  return part;
+Val store_form(const Wide& value) {
+  if (value.dtype == Dtype::bool_) return convert(value.re, Dtype::uint8);
+  if (value.dtype == Dtype::float16) return value.stored.machine ? value.stored : emit(Prim::f16_bits, Dtype::uint16, {value.re});
+  if (value.dtype == Dtype::bfloat16) return convert(bitcast(value.re, Dtype::uint32) >> 16, Dtype::uint16);
+  return value.re;
 }
 
 namespace {

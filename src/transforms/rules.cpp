@@ -124,8 +124,8 @@ Extremes extremes(const Call& c, Dtype wide) {
 void vjp_extreme(const Call& c, const Sym& g, Cotangents& to) {
   const Dtype wide = wide_dtype(c.dtype());
   const auto [hit, count] = extremes(c, wide);
-  const Sym share = cast(cast(g, wide) / count, c.dtype());
-  to.add(0, where(hit, spread_over(share, c.in(0).shape(), c.axes()), 0));
+  const Sym share = cast(cast(g, wide) / count, c.dtype()), none = share - share;  // 0; NaN where no element equals the extreme, a NaN
+  to.add(0, where(hit, spread_over(share, c.in(0).shape(), c.axes()), spread_over(none, c.in(0).shape(), c.axes())));
 }
 Sym jvp_extreme(const Call& c, const Sym& tangent) {
   const Dtype wide = wide_dtype(c.dtype());

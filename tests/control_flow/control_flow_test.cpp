@@ -358,6 +358,64 @@ TEST(CustomRules, AreUsed) {
   EXPECT_EQ(vjp_rule(x).to_vector<float>(), (std::vector<float>{1, 4, 9}));
 }
 
+// The way back of a rule that is not linear would be 0, or that at the tangent 0.
+TEST(CustomRules, OfForwardModeAreLinear) {
+  struct Tangent {
+    const char* what;
+    Array (*of)(const Array& x, const Array& t);
+    bool linear;
+  };
+  const Tangent tangents[] = {
+      {"cos(x) t", [](const Array& x, const Array& t) { return cos(x) * t; }, true},
+      {"t / x + x sum(t)", [](const Array& x, const Array& t) { return t / x + x * sum(t); }, true},
+      {"0", [](const Array&, const Array& t) { return zeros_like(t); }, true},
+      {"0 t", [](const Array&, const Array& t) { return 0 * t; }, true},
+      {"a constant", [](const Array&, const Array& t) { return stop_gradient(t); }, true},
+      {"casts", [](const Array& x, const Array& t) { return astype(astype(t, float64) * x, float32); }, true},
+      {"where", [](const Array& x, const Array& t) { return where(x > 0, t, flip(t)); }, true},
+      {"cumsum", [](const Array&, const Array& t) { return cumsum(t) - mean(t); }, true},
+      {"matmul", [](const Array&, const Array& t) { return matmul(t, eye(2)); }, true},
+      {"scan",
+       [](const Array&, const Array& t) {
+         return scan([](const Array& c, const Array& e) { return std::pair(c + e, c + 2 * e); }, Array(0.0f), t).second;
+       },
+       true},
+      {"cond",
+       [](const Array& x, const Array& t) {
+         return cond(sum(x) > 0, [](const Array& v) { return 2 * v; }, [](const Array& v) { return v; }, t);
+       },
+       true},
+      {"a tangent",
+       [](const Array& x, const Array& t) { return jvp([](const Array& v) { return sin(v); }, std::tuple(x), std::tuple(t)).second; },
+       true},
+      {"t^2", [](const Array&, const Array& t) { return t * t; }, false},
+      {"|t|", [](const Array& x, const Array& t) { return cos(x) * abs(t); }, false},
+      {"maximum", [](const Array&, const Array& t) { return maximum(t, 0); }, false},
+      {"t max(t)", [](const Array&, const Array& t) { return t * max(t); }, false},
+      {"sin", [](const Array&, const Array& t) { return sin(t) + t; }, false},
+      {"sort", [](const Array&, const Array& t) { return sort(t); }, false},
+      {"floor", [](const Array&, const Array& t) { return floor(t); }, false},
+      {"t > 0", [](const Array&, const Array& t) { return astype(t > 0, float32); }, false},
+      {"an integer", [](const Array&, const Array& t) { return astype(astype(t, int32), float32); }, false},
+  };
+  const Array x({0.25f, 0.5f});
+  for (const Tangent& t : tangents) {
+    auto f = custom_jvp([](const Array& a) { return sin(a); },
+                        [&t](const std::tuple<Array>& a, const std::tuple<Array>& b) {
+                          return std::pair(sin(std::get<0>(a)), t.of(std::get<0>(a), std::get<0>(b)));
+                        });
+    auto gradient = grad([&](const Array& a) { return sum(f(a)); });
+    auto compiled = compile([&](const Array& a) { return gradient(a); });
+    const std::string text = t.linear ? ""
+                                      : "custom_jvp: the rule is not linear in the tangents, so there is no way back for a gradient; got a "
+                                        "tangent that depends on them in another way; give sums of them, multiplied by what depends on the "
+                                        "arguments alone";
+    EXPECT_EQ(thrown<Error>([&] { gradient(x); }), text) << t.what;
+    EXPECT_EQ(thrown<Error>([&] { compiled(x); }), text) << t.what;
+    EXPECT_EQ(thrown<Error>([&] { jvp(f, std::tuple(x), std::tuple(x)).second.eval(); }), "") << t.what << ", forward";
+  }
+}
+
 // The gradient rounds half to even and passes gradients straight through; integers go along, and the rule gives what it likes for them.
 TEST(CustomRules, WithIntegersAndSeveralResults) {
   auto f = custom_vjp([](const Array& x, const Array& n) { return std::pair(round(x) * n, n + 1); },

@@ -262,6 +262,57 @@ TEST(Norm, HasAGradientAtZero) {
   expect_near(norm(Array({{3.f, 4.f}, {5.f, 12.f}}), 1), {5, 13});
 }
 
+// <w, J v> = <J^T w, v>, and both are NaN or neither: where derivatives have jumps, where values are equal, infinite or NaN.
+TEST(SingularPoints, ForwardAndReverseAgree) {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::pair<const char*, Array (*)(const Array&)> functions[] = {
+      {"sum", [](const Array& x) { return sum(x); }},
+      {"prod", [](const Array& x) { return prod(x); }},
+      {"max", [](const Array& x) { return max(x); }},
+      {"min", [](const Array& x) { return min(x); }},
+      {"var", [](const Array& x) { return var(x); }},
+      {"std", [](const Array& x) { return sinter::std(x); }},
+      {"std of samples", [](const Array& x) { return sinter::std(x, {}, false, 1); }},
+      {"norm", [](const Array& x) { return norm(x); }},
+      {"logsumexp", [](const Array& x) { return logsumexp(x); }},
+      {"softmax", [](const Array& x) { return softmax(x); }},
+      {"log_softmax", [](const Array& x) { return log_softmax(x); }},
+      {"layer_norm", [](const Array& x) { return layer_norm(x); }},
+      {"sort", [](const Array& x) { return sort(x); }},
+      {"cummax", [](const Array& x) { return cummax(x); }},
+      {"logcumsumexp", [](const Array& x) { return logcumsumexp(x); }},
+      {"maximum", [](const Array& x) { return maximum(x, flip(x)); }},
+      {"logaddexp", [](const Array& x) { return logaddexp(x, flip(x)); }},
+      {"arctan2", [](const Array& x) { return arctan2(x, flip(x)); }},
+      {"hypot", [](const Array& x) { return hypot(x, flip(x)); }},
+      {"power", [](const Array& x) { return power(x, flip(x)); }},
+      {"divide", [](const Array& x) { return x / flip(x); }},
+      {"abs", [](const Array& x) { return abs(x); }},
+      {"sqrt", [](const Array& x) { return sqrt(x); }},
+      {"log", [](const Array& x) { return log(x); }},
+      {"relu", [](const Array& x) { return relu(x); }},
+      {"clip", [](const Array& x) { return clip(x, 0, 1); }},
+      {"max_pool2d", [](const Array& x) { return max_pool2d(reshape(x, {1, 3, 1, 1}), {3, 1}); }},
+      {"cross_entropy", [](const Array& x) { return cross_entropy(x, Array(1)); }},
+  };
+  const Array points[] = {Array({2.f, 2.f, 2.f}),    Array({0.f, 0.f, 0.f}),  Array({1.f, nan, 2.f}),  Array({1.f, inf, 2.f}),
+                          Array({inf, inf, 1.f}),    Array({-inf, 1.f, 2.f}), Array({0.f, 1.f, 0.f}),  Array({-0.f, 0.f, 1.f}),
+                          Array({-inf, -inf, -inf}), Array({inf, -inf, 0.f}), Array({1.f, -1.f, 1.f}), Array({nan, nan, nan})};
+  const Array v({0.7f, 1.3f, -0.4f});
+  for (const auto& [name, f] : functions)
+    for (const Array& x : points) {
+      const auto [y, along] = jvp(f, std::tuple(x), std::tuple(v));
+      const Array w = reshape(cos(arange(y.size(), float32)) + 0.1, y.shape());
+      const float forward = value(sum(w * along)), reverse = value(sum(vjp(f, x).second(w) * v));
+      EXPECT_EQ(std::isnan(forward), std::isnan(reverse)) << name << " at " << x << ": " << forward << " and " << reverse;
+      if (std::isfinite(forward) || std::isfinite(reverse)) {
+        EXPECT_NEAR(forward, reverse, 1e-4 * (1 + std::fabs(forward))) << name << " at " << x;
+      }
+    }
+  expect_near(grad([](const Array& x) { return sinter::std(x); })(points[0]), {0, 0, 0});
+  for (float g : values(grad([](const Array& x) { return max(x); })(points[2]))) EXPECT_TRUE(std::isnan(g));
+}
+
 TEST(Errors, NameWhatIsWrong) {
   struct Case {
     std::function<void()> f;

@@ -35,7 +35,7 @@ Words cast_words(Dtype from, Dtype to, const Words& words) {
   Lanes machine(static_cast<int>(words.size()));
   const Wide out = cast(load_words(machine, from, words), to);
   EXPECT_EQ(out.dtype, to);
-  const Val stored = store_form(out.re, to);
+  const Val stored = store_form(out);
   Words result;
   for (std::size_t i = 0; i < words.size(); ++i) result.push_back(machine.bits(stored, static_cast<int>(i)));
   return result;

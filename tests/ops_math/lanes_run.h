@@ -14,7 +14,7 @@ using tests::float_value;
 using Words = std::vector<std::uint64_t>;
 
 inline Wide load_words(Lanes& machine, Dtype t, std::span<const std::uint64_t> words) {
-  return {t, load_form(machine.vector(storage_dtype(t), words), t), {}};
+  return load_form(machine.vector(storage_dtype(t), words), t);
 }
 
 /// The result's stored bits, element by element, for stored operands of dtype `compute` (not complex64; operand 0 of Where is bool).
@@ -31,7 +31,7 @@ inline Words run_bits(Op op, Dtype compute, const std::vector<Words>& operands) 
       in.push_back(load_words(machine, info(op).rule == Rule::Where && in.empty() ? Dtype::bool_ : compute, block));
     }
     const Wide out = expand(op, compute, in);
-    const Val stored = store_form(out.re, out.dtype);
+    const Val stored = store_form(out);
     for (std::size_t k = 0; k < kLanes && i + k < count; ++k) result.push_back(machine.bits(stored, static_cast<int>(k)));
     machine.release({0, 0});
   }

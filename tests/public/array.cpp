@@ -1,6 +1,7 @@
 // What converts to an Array and what does not, and which overload a call takes: facts of the public headers alone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <sstream>
@@ -10,6 +11,8 @@
 namespace {
 
 using namespace sinter;
+
+Array twice(const Array& x) { return x * 2; }
 
 template <class T, class... A>
 constexpr bool makes = std::is_constructible_v<T, A...>;
@@ -40,11 +43,35 @@ static_assert(!std::equality_comparable<Array> && !std::totally_ordered<Array>);
 static_assert(std::same_as<decltype(true && Array(1.0)), bool> && std::same_as<decltype(Array() && Array()), Array>);
 // sum(x, true) is not "axis 1".
 static_assert(!makes<Axes, bool> && makes<Axes, int> && makes<Axes, long> && !Sums<bool> && Sums<int>);
+// Nor is it anywhere else: what takes an axis takes integers alone.
+template <class A>
+constexpr bool kTakes[] = {requires(Array x, A a){cumsum(x, a);
+}  // namespace
+, requires(Array x, A a) { cumprod(x, a); }, requires(Array x, A a) { cummax(x, a); }, requires(Array x, A a) { cummin(x, a); },
+    requires(Array x, A a) { logcumsumexp(x, a); }, requires(Array x, A a) { sort(x, a); }, requires(Array x, A a) { argsort(x, a); },
+    requires(Array x, A a) { argmax(x, a); }, requires(Array x, A a) { argmin(x, a); }, requires(Array x, A a) { take(x, x, a); },
+    requires(Array x, A a) { take_along_axis(x, x, a); }, requires(Array x, A a) { put_along_axis(x, x, x, a); },
+    requires(Array x, A a) { scatter_add(x, x, x, a); }, requires(Array x, A a) { scatter_add_axis(x, x, x, a); },
+    requires(Array x, A a) { concatenate({x, x}, a); }, requires(Array x, A a) { stack({x, x}, a); },
+    requires(Array x, A a) { split(x, 2, a); }, requires(Array x, A a) { split(x, Shape{2}, a); },
+    requires(Array x, A a) { flatten(x, a); }, requires(Array x, A a) { unflatten(x, a, Shape{2}); },
+    requires(Array x, A a) { swapaxes(x, 0, a); }, requires(Array x, A a) { moveaxis(x, a, 0); }, requires(Array x, A a) { softmax(x, a); },
+    requires(Array x, A a) { sum(x, {0, a}); }, requires(Array x, A a) { nll_loss(x, x, a); },
+    requires(Array x, A a) { kl_div_loss(x, x, a); }, requires(Array x, A a) { random::categorical(x, a); },
+    requires(Array x, A a) { random::permutation(x, a); }, requires(Array x, A a) { x.shape(a); }, requires(Array x, A a) { x.sum(a); },
+    requires(Array x, A a) { x.sort(a); }, requires(Array x, A a) { x.argmax(a); }, requires(Array x, A a) { x.cumsum(a); },
+    requires(Array x, A a) { x.flatten(a); }, requires(Array x, A a) { x.swapaxes(a, 0); },
+    requires(Array x, A a) { vmap(twice)(x), vmap(twice, {a}); },
+}
+;
+template <class A, bool expected>
+constexpr bool kAll = std::ranges::count(kTakes<A>, expected) == std::ssize(kTakes<A>);
+static_assert(kAll<int, true> && kAll<long, true> && kAll<std::size_t, true> && kAll<Axis, true>);
+static_assert(kAll<bool, false> && kAll<double, false> && kAll<float, false>);
 // Arithmetic on Dims is theirs, not the arrays'.
 static_assert(std::same_as<decltype(Dim(2) + 1), Dim> && std::same_as<decltype(Dim(2) * 0.5), double> &&
               std::same_as<decltype(Dim(2) * Array()), Array>);
 
-Array twice(const Array& x) { return x * 2; }
 struct Derived : Array {
   using Array::Array;
 };

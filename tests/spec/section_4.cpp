@@ -632,6 +632,43 @@ const Shown kShown[] = {
                          x, 5);
      },
      "[1, 2]\n[2, 3]\n"},
+    {"bounded_while_loop_whose_condition_shows",
+     [](const Array& x) {
+       return while_loop(
+                  [](const std::pair<Array, Array>& s) {
+                    debug_print("{}?", s.first);
+                    return at(s.first, 0) < 3;
+                  },
+                  [](const std::pair<Array, Array>& s) {
+                    debug_print("from {}", s.second);
+                    return std::pair(s.first + 1, s.second * 2);
+                  },
+                  std::pair(x, -x), 5)
+           .second;
+     },
+     "[1, 2]?\nfrom [-1, -2]\n[2, 3]?\nfrom [-2, -4]\n[3, 4]?\n"},
+    {"bounded_while_loop_that_is_stopped",
+     [](const Array& x) {
+       return while_loop(
+           [](const Array& v) {
+             debug_print("{}?", at(v, 0));
+             return at(v, 0) < 3;
+           },
+           [](const Array& v) { return v + 1; }, x, 1);
+     },
+     "1?\n"},
+    {"gradient_of_a_bounded_while_loop",
+     [](const Array& x) {
+       return grad([](const Array& v) {
+         return sum(while_loop(
+             [](const Array& w) {
+               debug_print("{}?", at(w, 0));
+               return at(w, 0) < 3;
+             },
+             [](const Array& w) { return w * 2; }, v, 5));
+       })(x);
+     },
+     "1?\n2?\n4?\n"},
     {"fori_loop",
      [](const Array& x) {
        return fori_loop(

@@ -117,11 +117,10 @@ void Lowering::load_arguments() {
   for (const Inst* i : of) {
     Wide w;
     if (i) {
-      w.dtype = i->dtype;
-      const Dtype raw = is_complex(i->dtype) ? float32 : ops::storage_dtype(i->dtype);
-      llvm::Type* type = lane_type(builder_.getContext(), raw);
-      w.re = ops::load_form(emitter_.uniform(raw, word(type, number)), i->dtype);
-      if (is_complex(i->dtype)) w.im = emitter_.uniform(float32, word(type, number, 4));
+      const Dtype part = ops::storage_dtype(i->dtype);
+      llvm::Type* type = lane_type(builder_.getContext(), part);
+      w = ops::load_form(emitter_.uniform(part, word(type, number)), i->dtype);
+      if (is_complex(i->dtype)) w.im = emitter_.uniform(part, word(type, number, 4));
     }
     scalars_.push_back(w);
     ++number;
@@ -187,7 +186,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
       if (is_complex(t))
         std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re, condition);
       else
-        w.re = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re, condition), t);
+        w = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re, condition), t);
       values_[r] = w;
       return;
     }
@@ -196,7 +195,7 @@ void Lowering::instruction(const Inst& i, Ref r) {
       if (is_complex(t))
         emitter_.store_pair(buffers_[imm], operand(0).re, operand(1).re, operand(1).im, streams_[imm]);
       else
-        emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1).re, t), streams_[imm]);
+        emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1)), streams_[imm]);
       return;
     }
     case Code::Tile: {

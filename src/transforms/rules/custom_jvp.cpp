@@ -1,4 +1,6 @@
 // CustomJvp: its body gives tangents, and is linear in those that it is given; so its transpose is the way back. Layer: transforms.
+#include <algorithm>
+
 #include "transforms/rules/bodies.h"
 
 namespace sinter::transforms::rules {
@@ -34,6 +36,31 @@ std::vector<std::size_t> floating_outputs(const Call& c) {
   return indices;
 }
 
+// Whether an output reads one of these inputs, as far as it can be told: not through bodies, which may take what they do not use.
+bool reads(const Graph& g, const Slots& slots) {
+  std::vector<char> depends(g.size(), 0);
+  for (Id id = 0; id < g.size(); ++id) {
+    if (g[id].op == Op::Input) depends[id] = std::ranges::count(slots, std::int64_t{g[id].attrs[0]}) != 0;
+    if (g[id].op == Op::StopGradient || ops::has_bodies(g[id].op)) continue;
+    for (Id in : g[id].in) depends[id] |= depends[in];
+  }
+  return std::ranges::any_of(g.outputs(), [&](Id id) { return depends[id] != 0; });
+}
+// The transpose of a linear function does not read what it is applied to; and it reads its own argument, unless the function is 0.
+void check_linear(Graph body, const Graph& transpose, const std::vector<std::size_t>& outputs, const Slots& tangents) {
+  std::vector<Id> chosen;
+  Slots cotangents;
+  for (std::size_t i : outputs) {
+    cotangents.push_back(static_cast<std::int64_t>(graph::inputs_of(body).size() + chosen.size()));
+    chosen.push_back(body.outputs()[i]);
+  }
+  body.set_outputs(std::move(chosen));
+  if (reads(transpose, tangents) || (reads(body, tangents) && !reads(transpose, cotangents)))
+    throw Error(
+        "custom_jvp: the rule is not linear in the tangents, so there is no way back for a gradient; got a tangent that depends on them in "
+        "another way; give sums of them, multiplied by what depends on the arguments alone");
+}
+
 }  // namespace
 
 void CustomJvp::vjp(const Call& c, std::span<const Sym> g, Cotangents& to) {
@@ -45,7 +72,9 @@ void CustomJvp::vjp(const Call& c, std::span<const Sym> g, Cotangents& to) {
       outputs.push_back(k);
       in.ids.push_back(g[floating[k]].id);
     }
-  const std::vector<Id> gradients = graph::inline_body(*c.graph, gradients_of(*c.node.bodies[0], outputs, in.tangents), in.ids);
+  const Graph transpose = gradients_of(*c.node.bodies[0], outputs, in.tangents);
+  check_linear(graph::without_prints(*c.node.bodies[0]), transpose, outputs, in.tangents);
+  const std::vector<Id> gradients = graph::inline_body(*c.graph, transpose, in.ids);
   for (std::size_t k = 0; k < gradients.size(); ++k) to.add(in.operands[k], {c.graph, gradients[k]});
 }
 
