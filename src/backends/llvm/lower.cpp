@@ -21,7 +21,7 @@ using ops::Wide;
 
 namespace {
 
-constexpr int kLeastPipelined = 12;  // iterations
+constexpr int kLeastPipelined = 8;  // iterations: what it takes to begin costs some
 
 class Lowering {
  public:

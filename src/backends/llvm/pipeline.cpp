@@ -1,13 +1,14 @@
 #include "backends/llvm/pipeline.h"
 
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
+
+#include "backends/llvm/modulo.h"
 
 namespace sinter::backends {
 
@@ -16,233 +17,6 @@ using llvm::Instruction;
 using llvm::Value;
 
 namespace {
-
-// Measured on Zen 5: four units, of which two multiply, the others add, and one of each permutes.
-constexpr int kWidth = 4, kEach = 2;
-constexpr double kEndurable = 24;  // values alive on the average, beside which constants and tables find registers
-constexpr int kFar = 30;           // cycles behind the first use, from which on reading again takes less than a register
-
-struct Cost {
-  int latency = 0;
-  int multiply = 0, add = 0, permute = 0, any = 0;
-  int divider = 0;  // half cycles
-};
-
-Cost cost_of(const Instruction& i) {
-  constexpr Cost kNothing{}, kMultiply{4, 1, 0, 0, 0, 0}, kAdd{2, 0, 1, 0, 0, 0}, kOther{3, 0, 1, 0, 0, 0}, kBits{1, 0, 0, 0, 1, 0},
-      kLoad{8, 0, 0, 0, 0, 0}, kDivide{15, 2, 0, 0, 0, 5}, kRoot{14, 0, 1, 0, 0, 9};
-  if (!i.getType()->isVectorTy()) return kNothing;
-  switch (i.getOpcode()) {
-    case Instruction::BitCast:
-    case Instruction::InsertElement:
-    case Instruction::ShuffleVector:
-    case Instruction::FCmp:  // one instruction with its select
-    case Instruction::ICmp: return kNothing;
-    case Instruction::Load: return kLoad;
-    case Instruction::FMul:
-    case Instruction::Mul: return kMultiply;
-    case Instruction::FDiv: return kDivide;
-    case Instruction::FAdd:
-    case Instruction::FSub:
-    case Instruction::Select:
-    case Instruction::Shl:
-    case Instruction::LShr:
-    case Instruction::AShr: return kAdd;
-    case Instruction::And:
-    case Instruction::Or:
-    case Instruction::Xor:
-    case Instruction::Add:
-    case Instruction::Sub: return kBits;
-    default: break;
-  }
-  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-  if (!call) return kOther;
-  switch (call->getIntrinsicID()) {
-    case llvm::Intrinsic::fma: return kMultiply;
-    case llvm::Intrinsic::sqrt: return kRoot;
-    case llvm::Intrinsic::masked_load: return kLoad;
-    case llvm::Intrinsic::masked_gather: return {20, 0, 0, 0, kWidth, 0};
-    case llvm::Intrinsic::fabs: return kBits;
-    case llvm::Intrinsic::x86_avx512_permvar_sf_512: return {5, 0, 0, 1, 0, 0};
-    case llvm::Intrinsic::x86_avx512_mask_scalef_ps_512:
-    case llvm::Intrinsic::x86_avx512_mask_scalef_pd_512: return {3, 0, 2, 0, 0, 0};
-    default: return kOther;
-  }
-}
-
-// Of as many registers as its result takes.
-Cost cost_of_all(const Instruction& i) {
-  Cost c = cost_of(i);
-  const auto bits = i.getType()->getPrimitiveSizeInBits().getKnownMinValue();
-  const int registers = static_cast<int>((bits + 511) / 512);
-  auto times = [&](int& n, int most) { n = std::min(n * std::max(registers, 1), most); };
-  times(c.multiply, kEach);
-  times(c.add, kEach);
-  times(c.permute, kEach);
-  times(c.any, kWidth);
-  return c;
-}
-
-struct Op {
-  Instruction* code;
-  Cost cost;
-  std::vector<std::pair<unsigned, std::size_t>> in;  // operand, the op that computes it
-  std::vector<std::size_t> users;
-  int height = 0;  // cycles from here to the end of the longest chain of users
-  int time = 0;    // cycle since its iteration began
-};
-
-/// What the units do in each cycle, when an iteration begins every `interval` cycles.
-class Units {
- public:
-  explicit Units(int interval) : interval_(interval), used_(static_cast<std::size_t>(interval)), divides_(used_.size() * 2) {}
-
-  bool free(const Cost& c, int time) const {
-    if (c.latency == 0) return true;
-    const Cost& u = used_[place(time)];
-    if (u.multiply + c.multiply > kEach || u.add + c.add > kEach || u.permute + c.permute > kEach) return false;
-    if (u.multiply + u.add + u.permute + u.any + c.multiply + c.add + c.permute + c.any > kWidth) return false;
-    for (int n = 0; n < c.divider; ++n)
-      if (divides_[half(time, n)]) return false;
-    return true;
-  }
-  void set(const Cost& c, int time, bool busy) {
-    Cost& u = used_[place(time)];
-    const int sign = busy ? 1 : -1;
-    u.multiply += sign * c.multiply;
-    u.add += sign * c.add;
-    u.permute += sign * c.permute;
-    u.any += sign * c.any;
-    for (int n = 0; n < c.divider; ++n) divides_[half(time, n)] = busy;
-  }
-
- private:
-  std::size_t place(int time) const { return static_cast<std::size_t>(time % interval_); }
-  std::size_t half(int time, int n) const { return static_cast<std::size_t>((2 * time + n) % (2 * interval_)); }
-  int interval_;
-  std::vector<Cost> used_;
-  std::vector<bool> divides_;
-};
-
-struct Schedule {
-  std::vector<Op> ops;
-  int interval = 0;
-  int stages = 0;
-  int stage(std::size_t op) const { return ops[op].time / interval; }
-};
-
-int last_use(const Schedule& s, std::size_t op) {
-  int last = s.ops[op].time;
-  for (std::size_t user : s.ops[op].users) last = std::max(last, s.ops[user].time);
-  return last;
-}
-
-// Of those whose operands are placed, that first which most waits for, as soon as a unit is free.
-bool place(Schedule& s, Units& units) {
-  std::vector<std::size_t> waits(s.ops.size()), ready;
-  for (std::size_t n = 0; n < s.ops.size(); ++n)
-    if (waits[n] = s.ops[n].in.size(); waits[n] == 0) ready.push_back(n);
-  while (!ready.empty()) {
-    const auto next = std::max_element(ready.begin(), ready.end(), [&](std::size_t a, std::size_t b) {
-      return s.ops[a].height != s.ops[b].height ? s.ops[a].height < s.ops[b].height : a > b;
-    });
-    Op& op = s.ops[*next];
-    ready.erase(next);
-    for (const auto& [operand, in] : op.in) op.time = std::max(op.time, s.ops[in].time + s.ops[in].cost.latency);
-    for (int tries = 0; !units.free(op.cost, op.time); ++op.time)
-      if (++tries > s.interval) return false;
-    units.set(op.cost, op.time, true);
-    for (std::size_t user : op.users)
-      if (--waits[user] == 0) ready.push_back(user);
-  }
-  return true;
-}
-
-// Later, where that shortens the time for which registers hold its operands and its result.
-void delay(Schedule& s, Units& units) {
-  constexpr int kRounds = 6;
-  std::vector<std::size_t> order(s.ops.size());
-  for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t n = 0; n < order.size(); ++n) order[n] = n;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return s.ops[a].time > s.ops[b].time; });
-    for (std::size_t n : order) {
-      Op& op = s.ops[n];
-      if (op.users.empty() || op.cost.latency == 0) continue;
-      const int now = op.time;
-      int latest = s.ops[op.users[0]].time;
-      for (std::size_t user : op.users) latest = std::min(latest, s.ops[user].time);
-      units.set(op.cost, now, false);
-      for (int time = latest - op.cost.latency; time > now; --time) {
-        if (!units.free(op.cost, time)) continue;
-        int gain = time - now;
-        for (const auto& [operand, in] : op.in) {
-          op.time = now;
-          const int before = last_use(s, in);
-          op.time = time;
-          gain -= last_use(s, in) - before;
-        }
-        op.time = now;
-        if (gain < (round == kRounds - 1 ? 0 : 1)) continue;
-        op.time = time;
-        break;
-      }
-      units.set(op.cost, op.time, true);
-    }
-  }
-}
-
-// A load of its own for uses far behind the first.
-void read_again(Schedule& s) {
-  for (std::size_t n = 0, count = s.ops.size(); n < count; ++n) {
-    if (!s.ops[n].code->mayReadFromMemory() || !s.ops[n].in.empty()) continue;
-    int first = last_use(s, n);
-    for (std::size_t user : s.ops[n].users) first = std::min(first, s.ops[user].time);
-    const std::vector<std::size_t> users = std::exchange(s.ops[n].users, {});
-    for (std::size_t user : users) {
-      if (s.ops[user].time <= first + kFar) {
-        s.ops[n].users.push_back(user);
-        continue;
-      }
-      Op again = s.ops[n];
-      again.users = {user};
-      again.time = s.ops[user].time - 1;
-      for (auto& [operand, in] : s.ops[user].in)
-        if (in == n) in = s.ops.size();
-      s.ops.push_back(std::move(again));
-    }
-  }
-}
-
-double alive(const Schedule& s) {
-  int cycles = 0;
-  for (std::size_t n = 0; n < s.ops.size(); ++n)
-    if (s.ops[n].cost.latency > 0) cycles += last_use(s, n) - s.ops[n].time;
-  return static_cast<double>(cycles) / s.interval;
-}
-
-std::optional<Schedule> schedule(const std::vector<Op>& ops) {
-  Cost all;
-  for (const Op& op : ops) {
-    all.multiply += op.cost.multiply;
-    all.add += op.cost.add;
-    all.permute += op.cost.permute;
-    all.any += op.cost.any;
-    all.divider += op.cost.divider;
-  }
-  const int least = std::max({(all.multiply + all.add + all.permute + all.any) / kWidth, all.multiply / kEach, all.add / kEach,
-                              all.permute / kEach, all.divider / 2, 1});
-  for (int interval = least + least / 8 + 1; interval <= 2 * least + 2; ++interval) {
-    Schedule s{ops, interval, 0};
-    Units units(interval);
-    if (!place(s, units)) continue;
-    delay(s, units);
-    read_again(s);
-    if (alive(s) > kEndurable) continue;
-    for (std::size_t n = 0; n < s.ops.size(); ++n) s.stages = std::max(s.stages, s.stage(n) + 1);
-    return s;
-  }
-  return {};
-}
 
 bool is_prefetch(const Instruction& i) {
   const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
@@ -317,27 +91,36 @@ bool Loop::sort_instructions() {
   for (Instruction& i : *head_) {
     if (&i == index_ || i.isTerminator()) continue;
     if (is_prefetch(i)) {
+      if (!std::all_of(i.op_begin(), i.op_end(), is_place)) return false;
       ahead_.push_back(&i);
     } else if (i.mayWriteToMemory()) {
       stores_.push_back(&i);
     } else if (!i.getType()->isVectorTy() && !i.mayReadFromMemory() && std::all_of(i.op_begin(), i.op_end(), is_place)) {
       places_.insert(&i);
     } else {
-      Op op{&i, cost_of_all(i), {}, {}};
+      Op op{.code = &i, .cost = cost_of(i)};
       const std::size_t n = ops_.size();
       for (unsigned o = 0; o < i.getNumOperands(); ++o) {
         const auto it = op_of_.find(i.getOperand(o));
         if (it == op_of_.end()) continue;
         op.in.emplace_back(o, it->second);
-        ops_[it->second].users.push_back(n);
+        const Op& in = ops_[it->second];
+        if (takes_time(in))
+          op.needs.push_back(it->second);
+        else
+          op.needs.insert(op.needs.end(), in.needs.begin(), in.needs.end());
       }
+      std::sort(op.needs.begin(), op.needs.end());
+      op.needs.erase(std::unique(op.needs.begin(), op.needs.end()), op.needs.end());
+      if (takes_time(op))
+        for (std::size_t in : op.needs) ops_[in].users.push_back(n);
       op_of_[&i] = n;
       ops_.push_back(std::move(op));
     }
   }
-  for (std::size_t n = ops_.size(); n-- > 0;) {
-    for (std::size_t user : ops_[n].users) ops_[n].height = std::max(ops_[n].height, ops_[user].height);
-    ops_[n].height += ops_[n].cost.latency;
+  for (Op& op : ops_) {
+    for (const auto& [operand, in] : op.in) op.depth = std::max(op.depth, ops_[in].depth);
+    op.depth += op.cost.latency;
   }
   auto stored = [&](const Instruction* i) { return llvm::isa<llvm::StoreInst>(i) || llvm::isa<llvm::IntrinsicInst>(i); };
   return !ops_.empty() && std::all_of(stores_.begin(), stores_.end(), stored);
@@ -409,15 +192,21 @@ Value* Loop::at_stage(Value* v, int stage) {
   if (v == index_) return index_of(stage);
   if (!places_.contains(v)) return v;
   if (const auto it = copies_.find({v, stage}); it != copies_.end()) return it->second;
-  // In the order of the block: operands first, without recursion.
-  for (Instruction& i : llvm::make_early_inc_range(*head_)) {
-    if (!places_.contains(&i) || copies_.contains({&i, stage})) continue;
+  std::set<const Value*> needed{v};
+  std::vector<const Value*> open{v};
+  while (!open.empty()) {
+    const auto* i = llvm::cast<Instruction>(open.back());
+    open.pop_back();
+    for (const Value* operand : i->operand_values())
+      if (places_.contains(operand) && needed.insert(operand).second) open.push_back(operand);
+  }
+  for (Instruction& i : llvm::make_early_inc_range(*head_)) {  // operands come first there
+    if (!needed.contains(&i) || copies_.contains({&i, stage})) continue;
     Instruction* copy = i.clone();
     for (llvm::Use& use : copy->operands())
       use = use == index_ ? index_of(stage) : places_.contains(use) ? copies_.at({use, stage}) : use.get();
     copy->insertBefore(first_);
     copies_[{&i, stage}] = copy;
-    if (&i == v) break;
   }
   return copies_.at({v, stage});
 }
@@ -471,7 +260,7 @@ void Loop::rewrite() {
 
 bool Loop::run() {
   if (!find_counter() || computes_elsewhere() || !sort_instructions()) return false;
-  std::optional<Schedule> found = schedule(ops_);
+  std::optional<Schedule> found = overlap(ops_);
   if (!found) return false;
   schedule_ = std::move(*found);
   begin();

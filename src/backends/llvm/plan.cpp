@@ -12,6 +12,7 @@ using kernel::Inst;
 using kernel::kNone;
 using kernel::LoopKind;
 using kernel::Ref;
+using ops::Op;
 
 namespace {
 
@@ -24,8 +25,8 @@ constexpr int kExpensive = 12;                             // instructions of an
 constexpr int kLeastPipelined = 60, kMostPipelined = 200;  // instructions an iteration of one vector
 constexpr int kStreams = 800;                              // instructions in all; more is not bound by memory
 
-// A kernel of one loop over vectors, each computed from loads alone. Less arithmetic is over before the processor has looked at all of it,
-// and one of two registers of another width has too few.
+// A kernel of one loop over vectors, each computed from loads alone. Of less arithmetic a processor sees enough at once. Rows may be
+// shorter than it takes to begin.
 void find_pipelined(const kernel::Kernel& k, Plan& plan) {
   Ref loop = kNone;
   int loops = 0, work = 0;
@@ -34,7 +35,9 @@ void find_pipelined(const kernel::Kernel& k, Plan& plan) {
     if (i.code == Code::Loop && i.kind == LoopKind::Serial) return;
     if (i.code == Code::Carry || i.code == Code::Combine || i.code == Code::Tile) return;
     if (i.code == Code::Loop && i.kind == LoopKind::Vector) loop = r, ++loops;
-    if (i.code != Code::Compute || loops == 0) continue;
+    if (i.code != Code::Compute) continue;
+    if (loops == 0 && (i.op == Op::FloorDivide || i.op == Op::Remainder)) return;  // which row
+    if (loops == 0) continue;
     if (ops::has_loop(i.op, i.dtype)) return;
     work += ops::cost(i.op, i.dtype);
   }
@@ -49,7 +52,7 @@ void find_ends_and_cost(const kernel::Kernel& k, Plan& plan) {
     const Inst& i = k.body[r];
     if (i.code == Code::Loop) {
       open.push_back(r);
-      if (i.kind == LoopKind::Vector) unroll = plan.pipelined[r] ? 1 : i.unroll;
+      if (i.kind == LoopKind::Vector) unroll = i.unroll;
     } else if (i.code == Code::End) {
       if (k.body[open.back()].kind == LoopKind::Vector) unroll = 0;
       plan.ends[open.back()] = r;
@@ -98,8 +101,8 @@ Plan make_plan(const kernel::Kernel& k, const Target& target) {
   Plan plan;
   for (auto* of : {&plan.varying, &plan.tiles, &plan.pipelined}) of->resize(k.body.size());
   plan.ends.resize(k.body.size());
-  if (target.avx512) find_pipelined(k, plan);
   find_ends_and_cost(k, plan);
+  if (target.avx512 && plan.functions.empty()) find_pipelined(k, plan);
   find_varying(k, plan);
   return plan;
 }
