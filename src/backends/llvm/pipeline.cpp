@@ -46,7 +46,7 @@ class Loop {
   Value *begin_ = nullptr, *end_ = nullptr;
   std::int64_t step_ = 0;
   BasicBlock* tail_ = nullptr;                // counts
-  std::set<const Value*> places_;             // what follows from the index alone
+  std::set<const Value*> places_;             // what follows from the index and from arguments
   std::vector<Instruction*> ahead_, stores_;  // prefetches; stores
   std::vector<Op> ops_;
   std::map<const Value*, std::size_t> op_of_;
@@ -88,6 +88,7 @@ bool Loop::sort_instructions() {
     const auto* i = llvm::dyn_cast<Instruction>(v);
     return !i || i->getParent() != head_ || i == index_ || places_.contains(v);
   };
+  auto reads = [](const Instruction& i) { return i.mayReadFromMemory() && !i.hasMetadata(llvm::LLVMContext::MD_invariant_load); };
   for (Instruction& i : *head_) {
     if (&i == index_ || i.isTerminator()) continue;
     if (is_prefetch(i)) {
@@ -95,7 +96,7 @@ bool Loop::sort_instructions() {
       ahead_.push_back(&i);
     } else if (i.mayWriteToMemory()) {
       stores_.push_back(&i);
-    } else if (!i.getType()->isVectorTy() && !i.mayReadFromMemory() && std::all_of(i.op_begin(), i.op_end(), is_place)) {
+    } else if (!i.getType()->isVectorTy() && !reads(i) && std::all_of(i.op_begin(), i.op_end(), is_place)) {
       places_.insert(&i);
     } else {
       Op op{.code = &i, .cost = cost_of(i)};
