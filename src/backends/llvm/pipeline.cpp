@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "backends/llvm/modulo.h"
 
@@ -231,11 +232,8 @@ void Loop::rewrite() {
   const Schedule& s = schedule_;
   std::vector<std::size_t> order(s.ops.size());
   for (std::size_t n = 0; n < order.size(); ++n) order[n] = n;
-  auto original = [&](std::size_t n) { return op_of_.at(s.ops[n].code); };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const int at = s.ops[a].time % s.interval, bt = s.ops[b].time % s.interval;
-    return at != bt ? at < bt : original(a) < original(b);
-  });
+  auto place = [&](std::size_t n) { return std::tuple(s.ops[n].time % s.interval, op_of_.at(s.ops[n].code), n); };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
   Instruction* end = head_->getTerminator();
   made_.resize(s.ops.size());
   for (std::size_t n = 0; n < s.ops.size(); ++n) made_[n] = n < ops_.size() ? s.ops[n].code : s.ops[n].code->clone();
