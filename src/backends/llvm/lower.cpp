@@ -21,7 +21,7 @@ using ops::Wide;
 
 namespace {
 
-constexpr int kLeastPipelined = 8;  // iterations: what it takes to begin costs some
+constexpr int kLeastIterations = 8;  // of a pipeline: to begin takes as long as some
 
 class Lowering {
  public:
@@ -415,7 +415,7 @@ void Lowering::vector(Ref loop, std::size_t last) {
     count = builder_.CreateSelect(builder_.CreateICmpSGT(count, builder_.getInt64(0)), count, builder_.getInt64(0));
     Value* whole = builder_.CreateAnd(count, builder_.getInt64(static_cast<std::uint64_t>(-step)));
     if (pipelined)  // a short one ends before the pipeline is full
-      whole = builder_.CreateSelect(builder_.CreateICmpSGE(count, builder_.getInt64(static_cast<std::uint64_t>(kLeastPipelined * step))),
+      whole = builder_.CreateSelect(builder_.CreateICmpSGE(count, builder_.getInt64(static_cast<std::uint64_t>(kLeastIterations * step))),
                                     whole, builder_.getInt64(0));
     Value* middle = builder_.CreateAdd(begin, whole);
     state = counted(begin, middle, step, false, std::move(state), [&](Value* index, const State& current) {
