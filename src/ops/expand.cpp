@@ -92,6 +92,7 @@ Val to_integer(const Val& x, Dtype to) {
 class Counter : public Machine {
  public:
   int count = 0;
+  bool loops = false;
   Val constant(Dtype dtype, std::uint64_t) override { return {this, 0, dtype}; }
   Val emit(Prim, Dtype result, std::span<const Val>) override {
     ++count;
@@ -99,6 +100,7 @@ class Counter : public Machine {
   }
   std::vector<Val> loop(std::vector<Val> state, FunctionRef<Val(std::span<const Val>)> condition,
                         FunctionRef<std::vector<Val>(std::span<const Val>)> body) override {
+    loops = true;
     condition(state);
     return body(state);
   }
@@ -159,14 +161,12 @@ Val store_form(const Wide& value) {
 
 namespace {
 
-int count(Op op, Dtype compute) {
-  Counter counter;
+void count(Op op, Dtype compute, Counter& counter) {
   const Val part{&counter, 0, machine_dtype(compute)};
   std::array<Wide, 3> operands;
   operands.fill({compute, part, part});
   if (info(op).rule == Rule::Where) operands[0] = {Dtype::bool_, {&counter, 0, Dtype::bool_}, {}};
   expand(op, compute, {operands.data(), static_cast<std::size_t>(info(op).operands)});
-  return counter.count;
 }
 
 }  // namespace
@@ -179,8 +179,18 @@ int cost(Op op, Dtype compute) {
   std::atomic<int>& known =
       counts[static_cast<std::size_t>(op) * static_cast<std::size_t>(kDtypeCount) + static_cast<std::size_t>(compute)];
   int cost = known.load(std::memory_order_relaxed);
-  if (cost == kUnknown) known.store(cost = count(op, compute) + 1, std::memory_order_relaxed);
+  if (cost == kUnknown) {
+    Counter counter;
+    count(op, compute, counter);
+    known.store(cost = counter.count + 1, std::memory_order_relaxed);
+  }
   return cost - 1;
+}
+
+bool has_loop(Op op, Dtype compute) {
+  Counter counter;
+  count(op, compute, counter);
+  return counter.loops;
 }
 
 }  // namespace sinter::ops

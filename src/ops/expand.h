@@ -39,4 +39,7 @@ Val store_form(const Wide& value);
 /// Instructions that an operation takes on a dtype, counted by expanding it: the only measure of cost that schedules use.
 int cost(Op op, Dtype compute);
 
+/// Whether its expansion has a loop: turns that differ from lane to lane.
+bool has_loop(Op op, Dtype compute);
+
 }  // namespace sinter::ops

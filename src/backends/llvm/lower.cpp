@@ -4,6 +4,7 @@
 
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/functions.h"
+#include "backends/llvm/pipeline.h"
 #include "backends/llvm/plan.h"
 #include "backends/llvm/schedule.h"
 
@@ -20,6 +21,8 @@ using ops::Wide;
 
 namespace {
 
+constexpr int kLeastIterations = 8;  // of a pipeline: to begin takes as long as some
+
 class Lowering {
  public:
   Lowering(const kernel::Kernel& k, const Target& target, const CodegenOptions& options, llvm::Module& module)
@@ -30,10 +33,11 @@ class Lowering {
         builder_(module.getContext()),
         emitter_(builder_, target),
         functions_(module, target, emitter_),
-        plan_(make_plan(k)),
+        plan_(make_plan(k, target)),
         values_(k.body.size()) {}
 
-  void run(llvm::Function* f);
+  /// The blocks whose iterations shall overlap.
+  std::vector<llvm::BasicBlock*> run(llvm::Function* f);
 
  private:
   using State = std::vector<Value*>;
@@ -71,12 +75,13 @@ class Lowering {
   std::vector<Value*> buffers_;
   std::vector<Value*> streams_;  // by buffer, i1: stores go past the caches; null: never
   std::vector<Wide> scalars_;
+  std::vector<llvm::BasicBlock*> pipelined_;
   Value* begin_ = nullptr;
   Value* end_ = nullptr;
   Value* words_ = nullptr;
 };
 
-void Lowering::run(llvm::Function* f) {
+std::vector<llvm::BasicBlock*> Lowering::run(llvm::Function* f) {
   begin_ = f->getArg(0);
   end_ = f->getArg(1);
   words_ = f->getArg(2);
@@ -89,6 +94,7 @@ void Lowering::run(llvm::Function* f) {
     emitter_.either(any, [&] { builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {}); }, [] {});
   }
   builder_.CreateRetVoid();
+  return std::move(pipelined_);
 }
 
 void Lowering::find_streams(Value* word) {
@@ -344,9 +350,10 @@ void Lowering::tail(Value* begin, Value* end, int parts, State& state, Body body
 void Lowering::vector(Ref loop, std::size_t last) {
   const Inst& i = k_.body[loop];
   const std::vector<Ref> carried = carries(loop);
-  const int width = target_.lanes, unroll = brief_ && carried.empty() ? 1 : i.unroll;
+  const bool pipelined = plan_.pipelined[loop] && !brief_;
+  const bool one_loop = brief_ || plan_.tiles[loop] || (plan_.masked && !pipelined);
+  const int width = target_.lanes, unroll = pipelined || (brief_ && carried.empty()) ? 1 : i.unroll;
   const int step = width * unroll;
-  const bool one_loop = brief_ || plan_.masked || plan_.tiles[loop];
   const Frame outside = emitter_.frame;
   check(outside.parts == 0, "codegen: a vector loop inside a vector loop");
   llvm::Type* lane = builder_.getInt64Ty();
@@ -406,10 +413,17 @@ void Lowering::vector(Ref loop, std::size_t last) {
   } else {
     Value* count = builder_.CreateSub(end, begin);
     count = builder_.CreateSelect(builder_.CreateICmpSGT(count, builder_.getInt64(0)), count, builder_.getInt64(0));
-    Value* middle = builder_.CreateAdd(begin, builder_.CreateAnd(count, builder_.getInt64(static_cast<std::uint64_t>(-step))));
-    state = counted(begin, middle, step, false, std::move(state), iteration);
+    Value* whole = builder_.CreateAnd(count, builder_.getInt64(static_cast<std::uint64_t>(-step)));
+    if (pipelined)  // a short one ends before the pipeline is full
+      whole = builder_.CreateSelect(builder_.CreateICmpSGE(count, builder_.getInt64(static_cast<std::uint64_t>(kLeastIterations * step))),
+                                    whole, builder_.getInt64(0));
+    Value* middle = builder_.CreateAdd(begin, whole);
+    state = counted(begin, middle, step, false, std::move(state), [&](Value* index, const State& current) {
+      if (pipelined) pipelined_.push_back(builder_.GetInsertBlock());
+      return iteration(index, current);
+    });
     if (carried.empty()) {
-      state = counted(middle, end, width, unroll == 1, std::move(state), masked(1, 0));
+      state = counted(middle, end, width, unroll == 1 && !pipelined, std::move(state), masked(1, 0));
     } else {
       tail(middle, end, unroll, state, masked(1, 0));
     }
@@ -477,9 +491,12 @@ void lower(const kernel::Kernel& k, const Target& target, const CodegenOptions& 
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {word, word, llvm::PointerType::get(context, 0), word}, false);
   auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kEntry, module);
   describe(*f, target);
-  Lowering(k, target, options, module).run(f);
+  const std::vector<llvm::BasicBlock*> pipelined = Lowering(k, target, options, module).run(f);
   drop_dead(module);
-  schedule(module);
+  std::set<const llvm::BasicBlock*> ordered;
+  for (llvm::BasicBlock* head : pipelined)
+    if (pipeline(head)) ordered.insert(head);
+  schedule(module, ordered);
 }
 
 }  // namespace sinter::backends

@@ -12,16 +12,37 @@ using kernel::Inst;
 using kernel::kNone;
 using kernel::LoopKind;
 using kernel::Ref;
+using ops::Op;
 
 namespace {
 
 // LLVM's time is proportional to code. A kernel with much arithmetic has one masked loop instead of a main loop and a tail; one of more
 // instructions yet has functions for the expensive operations that it repeats. Beside that much arithmetic both cost little at run time
 // (200 operations, a quarter transcendental, unroll 4: 97 ms to compile without, 20 ms with, at equal speed).
-constexpr int kMaskedLoop = 80;  // instructions an iteration of one vector
-constexpr int kFunctions = 400;  // instructions in all
-constexpr int kExpensive = 12;   // instructions of an operation
-constexpr int kStreams = 800;    // instructions in all; more is not bound by memory
+constexpr int kMaskedLoop = 80;                            // instructions an iteration of one vector
+constexpr int kFunctions = 400;                            // instructions in all
+constexpr int kExpensive = 12;                             // instructions of an operation
+constexpr int kLeastPipelined = 60, kMostPipelined = 200;  // instructions an iteration of one vector
+constexpr int kStreams = 800;                              // instructions in all; more is not bound by memory
+
+// A kernel of one loop over vectors, each computed from loads alone. Of less arithmetic a processor sees enough at once. Rows may be
+// shorter than it takes to begin.
+void find_pipelined(const kernel::Kernel& k, Plan& plan) {
+  Ref loop = kNone;
+  int loops = 0, work = 0;
+  for (Ref r = 0; r < k.body.size(); ++r) {
+    const Inst& i = k.body[r];
+    if (i.code == Code::Loop && i.kind == LoopKind::Serial) return;
+    if (i.code == Code::Carry || i.code == Code::Combine || i.code == Code::Tile) return;
+    if (i.code == Code::Loop && i.kind == LoopKind::Vector) loop = r, ++loops;
+    if (i.code != Code::Compute) continue;
+    if (loops == 0 && (i.op == Op::FloorDivide || i.op == Op::Remainder)) return;  // which row
+    if (loops == 0) continue;
+    if (ops::has_loop(i.op, i.dtype)) return;
+    work += ops::cost(i.op, i.dtype);
+  }
+  if (loops == 1 && work >= kLeastPipelined && work <= kMostPipelined) plan.pipelined[loop] = true;
+}
 
 void find_ends_and_cost(const kernel::Kernel& k, Plan& plan) {
   std::vector<Ref> open;
@@ -76,9 +97,12 @@ void find_varying(const kernel::Kernel& k, Plan& plan) {
 
 }  // namespace
 
-Plan make_plan(const kernel::Kernel& k) {
-  Plan plan{std::vector<std::size_t>(k.body.size()), std::vector<bool>(k.body.size()), false, std::vector<bool>(k.body.size()), false, {}};
+Plan make_plan(const kernel::Kernel& k, const Target& target) {
+  Plan plan;
+  for (auto* of : {&plan.varying, &plan.tiles, &plan.pipelined}) of->resize(k.body.size());
+  plan.ends.resize(k.body.size());
   find_ends_and_cost(k, plan);
+  if (target.avx512 && plan.functions.empty()) find_pipelined(k, plan);
   find_varying(k, plan);
   return plan;
 }

@@ -120,9 +120,10 @@ void schedule(llvm::BasicBlock& block) {
 
 }  // namespace
 
-void schedule(llvm::Module& module) {
+void schedule(llvm::Module& module, const std::set<const llvm::BasicBlock*>& ordered) {
   for (llvm::Function& f : module)
-    for (llvm::BasicBlock& block : f) schedule(block);
+    for (llvm::BasicBlock& block : f)
+      if (!ordered.contains(&block)) schedule(block);
 }
 
 }  // namespace sinter::backends
