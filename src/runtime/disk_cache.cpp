@@ -118,8 +118,8 @@ constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 }  // namespace
 
-DiskCache::DiskCache(std::string directory, std::int64_t most_bytes)
-    : directory_(without_slashes(std::move(directory))), most_bytes_(most_bytes) {}
+DiskCache::DiskCache(std::string directory, std::int64_t most_bytes, const char* kind)
+    : directory_(without_slashes(std::move(directory))), most_bytes_(most_bytes), kind_(kind) {}
 DiskCache::~DiskCache() {
   if (fd_ >= 0) close(fd_);
 }
@@ -130,11 +130,11 @@ std::string DiskCache::open_directories(bool create) {
   struct stat s{};
   if (top.fd < 0 || fstat(top.fd, &s) != 0) return errno == ENOENT && !create ? "" : std::strerror(errno);
   if (std::string why = not_ours(s); !why.empty()) return why;
-  if (create) mkdirat(top.fd, "kernels", 0700);
-  File kernels(openat(top.fd, "kernels", kOpenDirectory));
-  if (kernels.fd < 0 || fstat(kernels.fd, &s) != 0) return errno == ENOENT && !create ? "" : std::strerror(errno);
+  if (create) mkdirat(top.fd, kind_, 0700);
+  File values(openat(top.fd, kind_, kOpenDirectory));
+  if (values.fd < 0 || fstat(values.fd, &s) != 0) return errno == ENOENT && !create ? "" : std::strerror(errno);
   if (std::string why = not_ours(s); !why.empty()) return why;
-  fd_ = std::exchange(kernels.fd, -1);
+  fd_ = std::exchange(values.fd, -1);
   return "";
 }
 
