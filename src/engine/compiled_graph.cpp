@@ -73,7 +73,7 @@ class Capture {
     if (ours && fold_ && folds(v.op) && one_number(v)) return false;
     if (ours && fold_ && v.op == Op::Broadcast) return false;  // what it repeats is kept once
     const bool one = v.shape.product() == 1;
-    if (one || !ours) evaluate({&a, 1}, "compile");
+    if (one || !ours) evaluate_together({&a, 1}, "compile");
     if (one) {
       std::uint64_t bits = 0;
       std::memcpy(&bits, static_cast<const char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype),
