@@ -73,7 +73,7 @@ class Capture {
     if (ours && fold_ && folds(v.op) && one_number(v)) return false;
     if (ours && fold_ && v.op == Op::Broadcast) return false;  // what it repeats is kept once
     const bool one = v.shape.product() == 1;
-    if (one || !ours) evaluate_together({&a, 1}, "compile");
+    if (one || !ours) evaluate_one(a, "compile");
     if (one) {
       std::uint64_t bits = 0;
       std::memcpy(&bits, static_cast<const char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype),
@@ -233,18 +233,22 @@ class Compiled final : public CompiledGraph {
   }
   std::shared_ptr<const Plan> plan_for(const Inputs& inputs) {
     const bool plain = all_plain(inputs);
-    if (plain && plain_ready_.load(std::memory_order_acquire)) {
-      std::lock_guard guard(lock_);
-      return plain_;
-    }
     std::string key;
     for (std::size_t i = 0; i < inputs.size() && !plain; ++i)
       for (std::int64_t s : inputs[i].get()->layout.strides) key.append(reinterpret_cast<const char*>(&s), sizeof s);
+    auto made = [&]() -> std::shared_ptr<const Plan> {
+      if (plain) return plain_;
+      auto it = plans_.find(key);
+      return it == plans_.end() ? nullptr : it->second;
+    };
+    {
+      std::lock_guard guard(lock_);
+      if (auto plan = made()) return plan;
+    }
     std::shared_ptr<const Prepared> p = prepared();
     if (!plain && p->plain) p = prepared_for_any();
     std::lock_guard guard(lock_);
-    if (plain && plain_) return plain_;
-    if (auto it = plans_.find(key); it != plans_.end()) return it->second;
+    if (auto plan = made()) return plan;  // by another thread meanwhile
     std::vector<Layout> layouts;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Value& v = *inputs[i].get();
@@ -297,7 +301,7 @@ class Template final : public GraphTemplate {
   std::unique_ptr<CompiledGraph> instantiate(std::span<const std::int64_t> sizes) override {
     if (!symbols_) {
       Kept kept{plan_key(*captured_, options_).value_or(""), nullptr};
-      if (!kept.key.empty()) kept.plan = find_plan(kept.key, options_);
+      if (!kept.key.empty()) kept.plan = with_replay(*captured_, [&] { return find_plan(kept.key, options_); });
       std::shared_ptr<const Prepared> p;
       if (!kept.plan) p = std::make_shared<const Prepared>(prepared(*captured_));
       return make({}, std::move(p), std::move(kept));

@@ -248,7 +248,7 @@ struct PlanFile {
 
 std::optional<std::string> plan_key(const graph::Graph& captured, const GraphOptions& options) {
   const base::Knobs& k = base::knobs();
-  if (k.cache_mb <= 0 || k.verify > 0 || !k.dump.empty() || !k.skip.empty() || !k.stop_after.empty()) return std::nullopt;
+  if (k.cache_mb <= 0 || k.log >= 3 || k.verify > 0 || !k.dump.empty() || !k.skip.empty() || !k.stop_after.empty()) return std::nullopt;
   const backends::Target& target = backends::host_target();
   Writer w;
   w.bytes = str("build ", base::plan_identity(), '\n', target.cpu, ' ', target.features, '\n');

@@ -239,14 +239,15 @@ TEST(PlanFile, NeedsACache) {
     EXPECT_FALSE(engine::plan_key(graph::parse("graph g(%0: float32[6]) { return %0 }"), {}));
   }
   const std::string self = fs::read_symlink("/proc/self/exe");
-  for (const char* knob : {"SINTER_CACHE_MB=0", "SINTER_VERIFY=1", "SINTER_SKIP=fold", "SINTER_STOP_AFTER=fold", "SINTER_DUMP=fold"})
+  for (const char* knob :
+       {"SINTER_CACHE_MB=0", "SINTER_VERIFY=1", "SINTER_LOG=3", "SINTER_SKIP=fold", "SINTER_STOP_AFTER=fold", "SINTER_DUMP=fold"})
     EXPECT_EQ(std::system(str("SINTER_CACHE_MB=1 ", knob, " '", self, "' --gtest_filter=PlanKnobs.KeepNone >/dev/null").c_str()), 0)
         << knob;
   EXPECT_EQ(std::system(str("SINTER_CACHE_MB=1 '", self, "' --gtest_filter=PlanFile.IsFound* >/dev/null").c_str()), 0);
 }
 TEST(PlanKnobs, KeepNone) {  // by itself, with such a knob
   const base::Knobs& k = base::knobs();
-  if (k.cache_mb == 0 || k.verify > 0 || !(k.skip + k.stop_after + k.dump).empty()) {
+  if (k.cache_mb == 0 || k.log >= 3 || k.verify > 0 || !(k.skip + k.stop_after + k.dump).empty()) {
     EXPECT_FALSE(engine::plan_key(graph::parse("graph g(%0: float32[6]) { return %0 }"), {}));
   }
 }
