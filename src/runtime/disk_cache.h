@@ -1,8 +1,9 @@
 // DiskCache: byte strings by key, kept in a directory of the user's and shared by processes. Layer: runtime.
 //
-// Each value is a file DIRECTORY/KIND/NN/HASH (KIND: kernels, or plans) that holds a checksum, the whole key and the value. A file is written under another name
-// and then renamed, and never changed: a reader sees all of it or nothing. Nothing in the directory is ever needed, and nothing in it is
-// trusted: what is not a complete file of ours with this key is as if it were not there, and is overwritten by the next put().
+// Each value is a file DIRECTORY/KIND/NN/HASH (KIND: kernels, or plans) that holds a checksum, the whole key and the value. A file is
+// written under another name and then renamed, and never changed: a reader sees all of it or nothing. Nothing in the directory is ever
+// needed, and nothing in it is trusted: what is not a complete file of ours with this key is as if it were not there, and is overwritten by
+// the next put().
 //
 // Used only where DIRECTORY and DIRECTORY/KIND are directories, no links, that belong to the user and that nobody else can write to:
 // what lies there runs as code. Files are read into memory: a mapping would change, or end, with the file.
