@@ -1,6 +1,6 @@
 #include "engine/plan_file.h"
 
-#include <bit>
+#include <algorithm>
 #include <concepts>
 #include <cstring>
 #include <map>
@@ -33,7 +33,7 @@ void fields(auto& a, Is<PlannedBuffer> auto& b) { a(b.bytes, b.is_output, b.late
 void fields(auto& a, Is<graph::Layout> auto& l) { a(l.offset, l.strides); }
 void fields(auto& a, Is<Output> auto& o) { a(o.slot, o.layout, o.dtype, o.shape, o.is_input); }
 void fields(auto& a, Is<MemoryUse> auto& m) { a(m.results, m.between, m.reused, m.in_place, m.donated); }
-void fields(auto& a, Is<kernel::Buffer> auto& b) { a(b.dtype, b.written, b.scratch); }
+void fields(auto& a, Is<kernel::Buffer> auto& b) { a(b.dtype, b.written, b.scratch, b.large); }
 void fields(auto& a, Is<kernel::Inst> auto& i) {
   a(i.code, i.kind, i.op, i.dtype, i.unroll, i.prefetch, i.to, i.imm);
   for (auto& in : i.in) a(in);
@@ -219,6 +219,7 @@ struct PlanFile {
     std::vector<std::uint32_t> numbers;  // of the launches' kernels
     std::size_t steps = 0;
     r(kernels, steps);
+    Worth worth{std::vector<Worth::Launch>(kernels.size()), false};  // of all launches of a kernel
     for (; r.ok && steps > 0; --steps) {
       Kind kind{};
       r(kind);
@@ -226,6 +227,8 @@ struct PlanFile {
         Launch l;
         r(numbers.emplace_back(), l);
         if (numbers.back() >= kernels.size()) return nullptr;
+        auto& [work, moved] = worth.launches[numbers.back()];
+        work += l.work, moved = std::max(moved, l.bytes);
         plan->steps_.push_back(std::move(l));
       } else {
         Call c;
@@ -237,7 +240,7 @@ struct PlanFile {
     }
     r(plan->buffers_, plan->outputs_, plan->constants_, plan->memory_);
     if (!r.ok || !r.at_end()) return nullptr;
-    const std::vector<std::shared_ptr<const Executable>> loaded = load_kernels(kernels, fast_math, plan->cost_);
+    const std::vector<std::shared_ptr<const Executable>> loaded = load_kernels(kernels, fast_math, plan->cost_, worth);
     std::size_t next = 0;
     for (Step& step : plan->steps_)
       if (Launch* l = std::get_if<Launch>(&step)) l->kernel = loaded[numbers[next++]];
