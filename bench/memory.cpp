@@ -72,7 +72,7 @@ void Memory::copy_nontemporal() {
 double Memory::fresh_ms(std::int64_t bytes) {
   const std::int64_t count = bytes / kPage;  // what is no whole page counts as nothing
   double least = count == 0 ? 0 : 1e9;
-  for (int round = 0; round < 3 && count > 0; ++round) {  // a virtual machine may have to ask its host for pages first
+  for (int round = 0; round < 3 && count > 0; ++round) {
     const double start = now_ms();
     Pages pages(count);
 #pragma omp parallel for schedule(static)
