@@ -86,6 +86,8 @@ class Memory {
   void copy();              // ordinary stores
   void copy_nontemporal();  // stores that pass the caches by, for information
   void read();              // a sum
+  /// The time in which the system hands out so many bytes, zeroed, to all threads, on huge pages as the library's large blocks are.
+  static double fresh_ms(std::int64_t bytes);
 
  private:
   std::int64_t lines_;  // of 64 bytes, in each buffer

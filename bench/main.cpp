@@ -30,7 +30,7 @@ struct Options {
 
 struct Result {  // milliseconds unless named otherwise
   double regular = 0, compiled = 0, copy = 0, nontemporal = 0, peak_mb = 0, regular_peak_mb = 0, products = 0, traced = 0, first = 0,
-         cached_first = 0, cached_overhead = 0;
+         cached_first = 0;
   std::vector<std::pair<const Figure*, double>> figures;
 };
 
@@ -38,10 +38,7 @@ struct Result {  // milliseconds unless named otherwise
 
 void measure_first(const Row& row) {
   Work work = row.make(make_inputs(row));
-  const double first = time_ms(work.compiled);
-  double later = first;
-  for (int i = 0; i < 3; ++i) later = std::min(later, time_ms(work.compiled));
-  std::printf("%.4f %.4f\n", first, later);
+  std::printf("%.4f\n", time_ms(work.compiled));
 }
 
 void measure(const Row& row, double budget_ms) {
@@ -125,23 +122,23 @@ class CacheDir {
 
 std::optional<Result> measure_row(const Row& row, int threads, const Options& options) {
   Result r;
-  std::vector<double> first, cached, overhead;
+  std::vector<double> first, cached;
   for (int i = 0; i < (options.quick ? 1 : 5); ++i) {
     CacheDir cache;
     for (std::vector<double>* times : {&first, &cached}) {
       std::vector<double> numbers = run_child(std::string("--first ") + row.name, threads, cache.path());
-      if (numbers.size() != 2) continue;
-      times->push_back(numbers[0]);
-      if (times == &cached) overhead.push_back(numbers[0] - numbers[1]);
+      if (numbers.size() == 1) times->push_back(numbers[0]);
     }
   }
   CacheDir cache;
   std::vector<double> numbers = run_child(std::string("--time ") + row.name + (options.quick ? " 300" : " 2500"), threads, cache.path());
   if (numbers.size() != 8 || first.empty() || cached.empty()) return std::nullopt;
-  r.first = median(first), r.cached_first = median(cached), r.cached_overhead = median(overhead);
+  r.first = median(first), r.cached_first = median(cached);
   r.regular = numbers[0], r.compiled = numbers[1], r.copy = numbers[2], r.nontemporal = numbers[3], r.peak_mb = numbers[4],
   r.regular_peak_mb = numbers[5], r.products = numbers[6], r.traced = numbers[7];
-  for (const std::string& key : row.figures) {
+  std::vector<std::string> keys{"cached_process_overhead_ms"};
+  keys.insert(keys.end(), row.figures.begin(), row.figures.end());
+  for (const std::string& key : keys) {
     std::vector<double> values;
     for (int i = 0; i < (options.quick ? 1 : 5); ++i) {
       const std::vector<double> value = run_child("--figure " + key + " " + row.name, threads, cache.path());
@@ -170,10 +167,10 @@ void print_json(const Row& row, int threads, const Result& r) {
   for (const auto& [figure, value] : r.figures) more += text(",\"%s\":%.3f", figure->key, value);
   std::printf(
       "{\"work\":\"%s\",\"device\":\"cpu\",\"threads\":%d,\"regular_ms\":%.4f,\"compiled_ms\":%.4f,\"speedup\":%.2f,\"roofline\":%s,"
-      "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"cached_process_overhead_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f,"
+      "\"first_call_ms\":%.2f,\"cached_process_first_call_ms\":%.2f,\"call_us\":%.3f,\"peak_mb\":%.1f,"
       "\"regular_peak_mb\":%.1f%s}\n",
-      row.name, threads, r.regular, r.compiled, r.regular / r.compiled, roofline.c_str(), r.first, r.cached_first, r.cached_overhead,
-      r.compiled * 1e3, r.peak_mb, r.regular_peak_mb, more.c_str());
+      row.name, threads, r.regular, r.compiled, r.regular / r.compiled, roofline.c_str(), r.first, r.cached_first, r.compiled * 1e3,
+      r.peak_mb, r.regular_peak_mb, more.c_str());
   std::fflush(stdout);
 }
 
@@ -182,8 +179,8 @@ std::string table_line(const Row& row, int threads, const Result& r) {
   std::string memory = memory_bound(row)
                            ? text("%9.3f %7.1f %7.1f %7.1f", r.copy / r.compiled, rate(r.compiled), rate(r.copy), rate(r.nontemporal))
                            : std::string(33, ' ');
-  std::string line = text("%-14s %7d %11.4f %11.4f %8.2f %s %10.1f %10.1f %10.1f %8.1f", row.name, threads, r.regular, r.compiled,
-                          r.regular / r.compiled, memory.c_str(), r.first, r.cached_first, r.cached_overhead, r.peak_mb);
+  std::string line = text("%-14s %7d %11.4f %11.4f %8.2f %s %10.1f %10.1f %8.1f", row.name, threads, r.regular, r.compiled,
+                          r.regular / r.compiled, memory.c_str(), r.first, r.cached_first, r.peak_mb);
   if (r.products > 0) line += text("  products alone %.4f ms", r.products);
   if (r.traced > 0) line += text("  %.4f ms where lengths come first", r.traced);
   for (const auto& [figure, value] : r.figures) line += "  " + text(figure->words, value);
@@ -191,14 +188,13 @@ std::string table_line(const Row& row, int threads, const Result& r) {
 }
 
 void print_table(const std::vector<std::string>& lines) {
-  std::printf("\n%-14s %7s %11s %11s %8s %9s %7s %7s %7s %10s %10s %10s %8s\n", "work", "threads", "regular ms", "compiled ms", "speedup",
-              "roofline", "GB/s", "copy", "nt copy", "first ms", "cached ms", "of it over", "peak MB");
+  std::printf("\n%-14s %7s %11s %11s %8s %9s %7s %7s %7s %10s %10s %8s\n", "work", "threads", "regular ms", "compiled ms", "speedup",
+              "roofline", "GB/s", "copy", "nt copy", "first ms", "cached ms", "peak MB");
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());
   std::printf(
       "\nroofline: time of the copy of the least bytes the workload must move (a summing read where it writes almost nothing), divided by\n"
       "the compiled call's time. copy, nt copy: GB/s of that copy and of one with non-temporal stores. first: the first call in a new\n"
-      "process without cached kernels; cached: in the next process with the same cache directory; over: what that takes beyond a later "
-      "call.\n"
+      "process without cached kernels; cached: in the next process with the same cache directory.\n"
       "No fast_math.\n");
 }
 

@@ -182,7 +182,7 @@ const Row kRows[] = {
     {"rmsnorm", {{4096, 4096}, {4096}}, 4096 * 4096, make<rmsnorm>, 1, 0, false, kAnySizes},
     {"colsum_var", {{4096, 4096}}, 4096, make<colsum_var>, 1, 0, false, kAnySizes},
     {"chain200", {{kMillion}}, kMillion, make<chain200>, 1, 0, false, kAnySizes},
-    {"mlp_train", {{256, 784}}, 3 * kMlpParameters, make_mlp_train, 1, 3 * kMlpParameters, false, {"beyond_libraries_ms"}},
+    {"mlp_train", {{256, 784}}, 3 * kMlpParameters, make_mlp_train, 1, 3 * kMlpParameters},
     {"mlp_forward", {{784, 512}, {512}, {512, 512}, {512}, {512, 10}, {10}, {256, 784}}, 1, make<mlp_forward>},
     {"mlp_gradient", {{784, 512}, {512}, {512, 512}, {512}, {512, 10}, {10}, {256, 784}}, kMlpParameters, make<mlp_gradient>},
     {"block_fwd", {{8, 256, 512}}, 8 * 256 * 512, make_block_fwd, 1, kBlockParameters},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""cache.py [list|clear]: the kernels that are kept on disk. Without a word: where, how many, how large.
+"""cache.py [list|clear]: the kernels and plans that are kept on disk. Without a word: where, how many, how large.
 
-list: a line for each, last used first: date, bytes of the file, bytes of code, processor, the kernel's name. clear: removes them all.
+list: a line for each kernel, last used first: date, bytes of the file, bytes of code, processor, the kernel's name. clear: removes all.
 """
 import datetime
 import os
@@ -18,13 +18,14 @@ def directory():
     """As src/runtime/disk_cache.cpp finds it."""
     for variable, rest in (("SINTER_CACHE_DIR", ""), ("XDG_CACHE_HOME", "sinter"), ("HOME", ".cache/sinter")):
         if os.environ.get(variable):
-            return pathlib.Path(os.environ[variable]) / rest / "kernels"
+            return pathlib.Path(os.environ[variable]) / rest
     sys.exit("cache: there is none; set SINTER_CACHE_DIR, XDG_CACHE_HOME or HOME")
 
 
-def files(kernels):
-    """The files of values, and temporary ones that killed processes have left."""
-    return [f for f in kernels.glob("*/*") if re.fullmatch(r"[0-9a-f]{16}|\.new-[0-9a-f]+", f.name) and f.is_file() and not f.is_symlink()]
+def files(kind):
+    """The files of values, last used first, and temporary ones that killed processes have left."""
+    found = [f for f in (directory() / kind).glob("*/*") if re.fullmatch(r"[0-9a-f]{16}|\.new-[0-9a-f]+", f.name) and f.is_file() and not f.is_symlink()]
+    return sorted(found, key=lambda f: f.stat().st_mtime, reverse=True)
 
 
 def describe(file):
@@ -43,20 +44,20 @@ def describe(file):
 
 def main():
     command = sys.argv[1] if len(sys.argv) > 1 else "size"
-    kernels = directory()
-    found = sorted(files(kernels), key=lambda f: f.stat().st_mtime, reverse=True)
+    kernels, plans = files("kernels"), files("plans")
     if command == "list":
-        for file in found:
+        for file in kernels:
             code, processor, name = describe(file)
             used = datetime.datetime.fromtimestamp(file.stat().st_mtime)
             print(f"{used:%Y-%m-%d %H:%M}  {file.stat().st_size:8}  {code:8}  {processor:10}  {name}")
     elif command == "clear":
-        for file in found:
+        for file in kernels + plans:
             file.unlink()
+        kernels = plans = []
     elif command != "size":
         sys.exit(__doc__)
-    total = sum(file.stat().st_size for file in found) if command != "clear" else 0
-    print(f"{kernels}: {0 if command == 'clear' else len(found)} kernels, {total / 1e6:.1f} MB")
+    total = sum(file.stat().st_size for file in kernels + plans)
+    print(f"{directory()}: {len(kernels)} kernels, {len(plans)} plans, {total / 1e6:.1f} MB")
 
 
 main()

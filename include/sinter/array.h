@@ -1,6 +1,5 @@
 // Array: one intrusive pointer to a lazily evaluated value. Operand: an array or a weak scalar, as a function argument.
 #pragma once
-#include <algorithm>
 #include <climits>
 #include <complex>
 #include <cstddef>
@@ -95,11 +94,12 @@ class Operand {
 class Axis {
  public:
   template <detail::Integer I>
-  constexpr Axis(I axis) noexcept  // beyond int: the nearest, which no array has either
-      : axis_(static_cast<int>(std::clamp<std::int64_t>(static_cast<std::int64_t>(axis), INT_MIN, INT_MAX))) {}
+  constexpr Axis(I axis) noexcept : axis_(nearest(static_cast<std::int64_t>(axis))) {}
   constexpr operator int() const noexcept { return axis_; }
 
  private:
+  // No array has an axis beyond int.
+  static constexpr int nearest(std::int64_t n) { return n > INT_MAX ? INT_MAX : n < INT_MIN ? INT_MIN : static_cast<int>(n); }
   int axis_;
 };
 

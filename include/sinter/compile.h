@@ -118,6 +118,12 @@ auto compile(F&& f, const CompileOptions& options, detail::Captured<T...> trees,
   using D = std::decay_t<F>;
   return Compiled<D>(D(std::forward<F>(f)), options, trees, where);
 }
+template <Compile F, class... T>
+auto compile(F&& f, std::same_as<bool> auto shapeless, detail::Captured<T...> trees,
+             std::source_location where = std::source_location::current()) {
+  using D = std::decay_t<F>;
+  return Compiled<D>(D(std::forward<F>(f)), {.shapeless = shapeless}, trees, where);
+}
 /// compile(), with the first parameter as state also where f is generic.
 template <CompileWithState F>
 auto compile_with_state(F&& f, const CompileOptions& options = {}, std::source_location where = std::source_location::current()) {

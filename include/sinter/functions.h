@@ -119,11 +119,12 @@ SINTER_API Array concatenate(const std::vector<Array>& arrays, Axis axis = 0);
 /// Joins arrays of one shape along a new axis.
 SINTER_API Array stack(const std::vector<Array>& arrays, Axis axis = 0);
 namespace detail {
-SINTER_API std::vector<Array> split_evenly(const Array& x, std::int64_t parts, Axis axis);
-}
-/// split(x, 3): equal parts; split(x, {3}): x[:3] and x[3:]. (A template, so that braces are never a number.)
 template <class N>
-  requires(detail::Integer<N> || std::same_as<N, Dim>)
+concept Size = Integer<N> || std::same_as<N, Dim>;
+SINTER_API std::vector<Array> split_evenly(const Array& x, std::int64_t parts, Axis axis);
+}  // namespace detail
+/// split(x, 3): equal parts; split(x, {3}): x[:3] and x[3:]. (A template, so that braces are never a number.)
+template <detail::Size N>
 std::vector<Array> split(const Array& x, N parts, Axis axis = 0) {
   return detail::split_evenly(x, static_cast<std::int64_t>(parts), axis);
 }
@@ -208,18 +209,21 @@ SINTER_API Array addmm(const Array& c, const Array& a, const Array& b, double al
 /// A number for each spatial axis, from the first: 3 for all, or {3, 5}.
 template <std::size_t N>
 struct PerAxis : std::array<int, N> {
-  PerAxis(int all) { this->fill(all); }
+  template <detail::Size I>
+  PerAxis(I all) {
+    this->fill(static_cast<int>(static_cast<std::int64_t>(all)));
+  }
   PerAxis(const std::array<int, N>& each) : std::array<int, N>(each) {}
-  template <detail::Integer... I>
+  template <detail::Size... I>
     requires(N > 1 && sizeof...(I) == N)
-  PerAxis(I... each) : std::array<int, N>{static_cast<int>(each)...} {}
+  PerAxis(I... each) : std::array<int, N>{static_cast<int>(static_cast<std::int64_t>(each))...} {}
 };
 /// The same, or none: {}.
 template <std::size_t N>
 struct PerAxisOrNone : std::optional<PerAxis<N>> {
   using std::optional<PerAxis<N>>::optional;
   PerAxisOrNone(const std::optional<PerAxis<N>>& each) : std::optional<PerAxis<N>>(each) {}
-  template <detail::Integer... I>
+  template <detail::Size... I>
     requires(N > 1 && sizeof...(I) == N)
   PerAxisOrNone(I... each) : std::optional<PerAxis<N>>(std::in_place, each...) {}
 };

@@ -8,7 +8,8 @@ namespace sinter {
 
 /// In live arrays.
 SINTER_API std::size_t active_memory();
-/// The highest active_memory since the start or the last reset.
+/// The highest active_memory since the start or the last reset. Exact for one thread; while several work, to within 64 KiB for each other
+/// one: a thread counts its small arrays by itself, so that threads do not wait for each other.
 SINTER_API std::size_t peak_memory();
 SINTER_API void reset_peak_memory();
 /// Kept by the allocator for reuse.

@@ -13,6 +13,7 @@
 #include "base/symbols.h"
 #include "engine/capture.h"
 #include "engine/plan.h"
+#include "engine/plan_file.h"
 #include "engine/prepare.h"
 #include "engine/replay.h"
 #include "engine/trace.h"
@@ -72,7 +73,7 @@ class Capture {
     if (ours && fold_ && folds(v.op) && one_number(v)) return false;
     if (ours && fold_ && v.op == Op::Broadcast) return false;  // what it repeats is kept once
     const bool one = v.shape.product() == 1;
-    if (one || !ours) evaluate({&a, 1}, "compile");
+    if (one || !ours) evaluate_one(a, "compile");
     if (one) {
       std::uint64_t bits = 0;
       std::memcpy(&bits, static_cast<const char*>(v.buffer.data()) + v.layout.offset * size_of(v.dtype),
@@ -130,18 +131,29 @@ ForkMutex& stripe_of(const void* p) {
 
 using Constants = std::shared_ptr<const std::vector<Array>>;
 
+// A plan for row-major inputs that was found on disk, or the key to keep it by.
+struct Kept {
+  std::string key;
+  std::shared_ptr<const Plan> plan;
+};
+
 class Compiled final : public CompiledGraph {
  public:
-  // `sizes`: what to rebind the captured graph to; none: it is as it was captured.
-  Compiled(std::shared_ptr<const Graph> captured, std::vector<std::int64_t> sizes, std::shared_ptr<const Prepared> prepared,
+  // `sizes`: what to rebind the captured graph to; none: it is as it was captured. No `prepared`: made when it is needed, of that graph.
+  Compiled(std::shared_ptr<const Graph> captured, std::vector<std::int64_t> sizes, std::shared_ptr<const Prepared> prepared, Kept kept,
            Constants constants, const GraphOptions& options, std::shared_ptr<base::Symbols> symbols, ForkMutex& symbols_lock)
       : options_(options),
         captured_(std::move(captured)),
         sizes_(std::move(sizes)),
+        plan_key_(std::move(kept.key)),
         prepared_(std::move(prepared)),
+        plain_(std::move(kept.plan)),
+        plain_ready_(plain_.get()),
         constants_(std::move(constants)),
         symbols_(std::move(symbols)),
-        symbols_lock_(symbols_lock) {}
+        symbols_lock_(symbols_lock) {
+    if (plain_) cost_ += plain_->cost();
+  }
 
   std::vector<Array> replay(std::span<const Array> inputs) const override {
     std::vector<Array> all(inputs.begin(), inputs.end());
@@ -163,8 +175,9 @@ class Compiled final : public CompiledGraph {
   std::string traced_text() const override { return graph::print(captured()); }
   std::span<const Array> constants() const override { return *constants_; }
   std::string graph_text() const override {
+    const std::shared_ptr<const Prepared> p = prepared();
     std::lock_guard guard(symbols_lock_);
-    return graph::print(prepared_->graph, symbols_.get());
+    return graph::print(p->graph, symbols_.get());
   }
   std::string kernel_text(std::span<const Array> inputs) override {
     evaluate(inputs, "kernels");
@@ -172,13 +185,13 @@ class Compiled final : public CompiledGraph {
   }
   std::string explain() const override {
     std::shared_ptr<const Plan> plan;
-    std::shared_ptr<const Prepared> prepared = prepared_;
+    std::shared_ptr<const Prepared> p = prepared();
     {
       std::lock_guard guard(lock_);
-      if (!plain_ && prepared_for_any_) prepared = prepared_for_any_;
+      if (!plain_ && prepared_for_any_) p = prepared_for_any_;
       plan = plain_ ? plain_ : plans_.empty() ? nullptr : plans_.begin()->second;
     }
-    return explain_groups(*prepared) + (plan ? plan->explain() : "");
+    return explain_groups(*p) + (plan ? plan->explain() : "");
   }
 
  private:
@@ -191,6 +204,16 @@ class Compiled final : public CompiledGraph {
       numbers = *symbols_->evaluate(sizes_);
     }
     return graph::rebind(*captured_, *symbols_, numbers);
+  }
+  std::shared_ptr<const Prepared> prepared() const {
+    {
+      std::lock_guard guard(lock_);
+      if (prepared_) return prepared_;
+    }
+    auto made = std::make_shared<const Prepared>(with_replay(*captured_, [&] { return prepare(*captured_, options_); }));
+    std::lock_guard guard(lock_);
+    if (!prepared_) prepared_ = std::move(made);
+    return prepared_;
   }
   // What passes make of the graph where no input need be row-major.
   std::shared_ptr<const Prepared> prepared_for_any() {
@@ -213,19 +236,30 @@ class Compiled final : public CompiledGraph {
     std::string key;
     for (std::size_t i = 0; i < inputs.size() && !plain; ++i)
       for (std::int64_t s : inputs[i].get()->layout.strides) key.append(reinterpret_cast<const char*>(&s), sizeof s);
-    const std::shared_ptr<const Prepared> prepared = plain || !prepared_->plain ? prepared_ : prepared_for_any();
+    auto made = [&]() -> std::shared_ptr<const Plan> {
+      if (plain) return plain_;
+      auto it = plans_.find(key);
+      return it == plans_.end() ? nullptr : it->second;
+    };
+    {
+      std::lock_guard guard(lock_);
+      if (auto plan = made()) return plan;
+    }
+    std::shared_ptr<const Prepared> p = prepared();
+    if (!plain && p->plain) p = prepared_for_any();
     std::lock_guard guard(lock_);
-    if (plain && plain_) return plain_;
-    if (auto it = plans_.find(key); it != plans_.end()) return it->second;
+    if (auto plan = made()) return plan;  // by another thread meanwhile
     std::vector<Layout> layouts;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Value& v = *inputs[i].get();
       layouts.push_back({0, plain ? graph::row_major(v.shape) : v.layout.strides});
     }
-    auto plan = with_replay(prepared->graph,
-                            [&] { return std::make_shared<const Plan>(*prepared, layouts, PlanOptions{.fast_math = options_.fast_math}); });
+    auto plan =
+        with_replay(p->graph, [&] { return std::make_shared<const Plan>(*p, layouts, PlanOptions{.fast_math = options_.fast_math}); });
     cost_ += plan->cost();
     if (plain) {
+      if (!plan_key_.empty() && !p->measured) keep_plan(plan_key_, *plan);
+      plan_key_ = {};
       plain_ready_.store(plan.get(), std::memory_order_release);
       return plain_ = plan;
     }
@@ -236,14 +270,15 @@ class Compiled final : public CompiledGraph {
   GraphOptions options_;
   const std::shared_ptr<const Graph> captured_;
   const std::vector<std::int64_t> sizes_;
-  const std::shared_ptr<const Prepared> prepared_;
+  std::string plan_key_;  // empty: the plan is not to be kept
+  mutable std::shared_ptr<const Prepared> prepared_;
+  std::shared_ptr<const Plan> plain_;  // for row-major inputs; stays as long as this
+  std::atomic<const Plan*> plain_ready_;
   const Constants constants_;
   const std::shared_ptr<base::Symbols> symbols_;  // for texts
   ForkMutex& symbols_lock_;
   ForkMutex& lock_ = stripe_of(this);  // held while a plan is made, not while it runs
   std::shared_ptr<const Prepared> prepared_for_any_;
-  std::shared_ptr<const Plan> plain_;  // for row-major inputs; stays as long as this
-  std::atomic<const Plan*> plain_ready_ = nullptr;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
   KernelCost cost_;
 };
@@ -264,7 +299,13 @@ class Template final : public GraphTemplate {
   }
 
   std::unique_ptr<CompiledGraph> instantiate(std::span<const std::int64_t> sizes) override {
-    if (!symbols_) return make({}, std::make_shared<const Prepared>(prepared(*captured_)));
+    if (!symbols_) {
+      Kept kept{plan_key(*captured_, options_).value_or(""), nullptr};
+      if (!kept.key.empty()) kept.plan = with_replay(*captured_, [&] { return find_plan(kept.key, options_); });
+      std::shared_ptr<const Prepared> p;
+      if (!kept.plan) p = std::make_shared<const Prepared>(prepared(*captured_));
+      return make({}, std::move(p), std::move(kept));
+    }
     std::lock_guard guard(lock_);
     std::optional<base::Symbols::Numbers> numbers;
     if (!sizes.empty()) {
@@ -297,9 +338,9 @@ class Template final : public GraphTemplate {
   Prepared prepared(const Graph& g) const {
     return with_replay(g, [&] { return prepare(g, options_); });
   }
-  std::unique_ptr<CompiledGraph> make(std::span<const std::int64_t> sizes, std::shared_ptr<const Prepared> p) const {
-    return std::make_unique<Compiled>(captured_, std::vector<std::int64_t>(sizes.begin(), sizes.end()), std::move(p), constants_, options_,
-                                      symbols_, lock_);
+  std::unique_ptr<CompiledGraph> make(std::span<const std::int64_t> sizes, std::shared_ptr<const Prepared> p, Kept kept = {}) const {
+    return std::make_unique<Compiled>(captured_, std::vector<std::int64_t>(sizes.begin(), sizes.end()), std::move(p), std::move(kept),
+                                      constants_, options_, symbols_, lock_);
   }
 
   const GraphOptions options_;

@@ -20,11 +20,6 @@
 
 namespace sinter::engine {
 
-Executable::Executable(kernel::Kernel k, std::optional<runtime::Image> image) : kernel_(std::move(k)) {
-  if (!image) return;
-  code_ = std::make_unique<runtime::MappedImage>(*image);
-  entry_ = code_->entry();
-}
 void Executable::run(std::int64_t begin, std::int64_t end, const std::uint64_t* block, std::uint64_t streams) const {
   if (entry_)
     entry_(begin, end, block, streams);
@@ -142,17 +137,22 @@ constexpr std::size_t kStackBytes = std::size_t{16} << 20;  // for LLVM, whose r
 // Makes the kernels of these numbers: from disk, else by generating them.
 KernelCost make(std::span<const Wanted> wanted, std::span<const std::size_t> numbers, std::vector<Shared>& result) {
   KernelCost cost;
-  auto executable = [&](std::size_t i, std::optional<runtime::Image> image) {
-    result[i] = std::make_shared<const Executable>(wanted[i].kernel, std::move(image));
+  auto interpret = [&](std::size_t i) { result[i] = std::make_shared<const Executable>(wanted[i].kernel); };
+  // Those of the numbers, by their images.
+  auto map = [&](std::span<const std::size_t> mapped, std::span<const runtime::Image> images) {
+    const auto code = std::make_shared<const runtime::MappedImages>(images);
+    for (std::size_t n = 0; n < mapped.size(); ++n)
+      result[mapped[n]] = std::make_shared<const Executable>(wanted[mapped[n]].kernel, code, n);
   };
   if (interpreted()) {
-    for (std::size_t i : numbers) executable(i, std::nullopt);
+    for (std::size_t i : numbers) interpret(i);
     cost.generated = static_cast<std::int64_t>(numbers.size());
     return cost;
   }
   runtime::DiskCache disk(runtime::cache_directory(), std::int64_t{base::knobs().cache_mb} * 1'000'000);
   auto key = [&](std::size_t i) { return file_key(wanted[i].key, backends::host_target(), wanted[i].options()); };
-  std::vector<std::size_t> missing;
+  std::vector<runtime::Image> images;  // from disk
+  std::vector<std::size_t> found, missing;
   const bool readable = disk.open(false);
   for (std::size_t i : numbers) {
     const std::string& name = wanted[i].kernel.name;
@@ -160,12 +160,14 @@ KernelCost make(std::span<const Wanted> wanted, std::span<const std::size_t> num
     std::optional<runtime::Image> image = bytes ? file_image(*bytes) : std::nullopt;
     if (image && base::logs(2)) base::log(2, str("kernel ", name, ": from disk, ", image->bytes.size(), " bytes"));
     if (image)
-      executable(i, std::move(image)), ++cost.from_disk;
+      found.push_back(i), images.push_back(std::move(*image));
     else if (wanted[i].make == Make::NoCode)
-      executable(i, std::nullopt);
+      interpret(i);
     else
       missing.push_back(i);
   }
+  if (!found.empty()) map(found, images);
+  cost.from_disk = static_cast<std::int64_t>(found.size());
   if (missing.empty()) return cost;
   const auto start = std::chrono::steady_clock::now();
   // The longest first, so that the cores are done at the same time.
@@ -177,7 +179,7 @@ KernelCost make(std::span<const Wanted> wanted, std::span<const std::size_t> num
     const std::size_t i = missing[static_cast<std::size_t>(n)];
     const runtime::Image image = generate(wanted[i]);
     if (writable) disk.put(key(i), file_bytes(wanted[i].kernel.name, image));
-    executable(i, image);
+    map({&i, 1}, {&image, 1});
   });
   cost.generated = static_cast<std::int64_t>(missing.size());
   cost.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -14,7 +14,9 @@ namespace sinter::engine {
 /// A kernel that can run: machine code, or the interpreter where there is no code generator for this processor.
 class Executable {
  public:
-  Executable(kernel::Kernel k, std::optional<runtime::Image> image);
+  explicit Executable(kernel::Kernel k) : kernel_(std::move(k)) {}  // interpreted
+  Executable(kernel::Kernel k, std::shared_ptr<const runtime::MappedImages> code, std::size_t image)
+      : kernel_(std::move(k)), code_(std::move(code)), entry_(code_->entry(image)) {}
   void run(std::int64_t begin, std::int64_t end, const std::uint64_t* block, std::uint64_t streams) const;
   void interpret(std::int64_t begin, std::int64_t end, const std::uint64_t* block) const;
   const kernel::Kernel& kernel() const { return kernel_; }
@@ -22,7 +24,7 @@ class Executable {
 
  private:
   kernel::Kernel kernel_;
-  std::unique_ptr<runtime::MappedImage> code_;
+  std::shared_ptr<const runtime::MappedImages> code_;  // shared by kernels that were loaded at once
   runtime::KernelEntry entry_ = nullptr;
 };
 

@@ -15,6 +15,9 @@ namespace sinter::engine {
 
 Plan::Plan(const Prepared& prepared, std::span<const graph::Layout> inputs, const PlanOptions& options) {
   Planner(*this, prepared, inputs, options).run();
+  finish();
+}
+void Plan::finish() {
   times_ = std::make_shared<Times>(steps_.size());
   for (const Step& step : steps_)
     if (const Launch* l = std::get_if<Launch>(&step)) longest_ = std::max(longest_, l->words.size());

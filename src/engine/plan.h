@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -47,6 +48,7 @@ struct Call {
   static constexpr std::size_t kMostBuffers = 4;
   std::shared_ptr<const backends::Routine> routine;
   std::vector<Slot> buffers;
+  std::optional<kernel::CallDesc> product = {};  // of which the routine was made
 };
 class Plan;
 /// A branch, a loop or blocks (graph/bodies.h). Operands are row-major.
@@ -132,6 +134,9 @@ class Plan {
 
  private:
   friend class Planner;
+  friend struct PlanFile;
+  Plan() = default;
+  void finish();  // what follows from the steps
   void note_time(const Step& step, double ms) const;
   std::int64_t scratch_bytes(bool alone) const;  // of all threads, or of one, for the launch that takes most
   std::vector<Step> steps_;

@@ -84,7 +84,8 @@ class Planner {
   void emit_sort(Id id);
   void emit_convolution(Id id);
   Place row_major_operand(Id id);
-  void emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes);
+  void emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes,
+                 std::optional<kernel::CallDesc> product = {});
   void emit_copy(Id from, const Place& to, const Shape& shape);
   void emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<Id(Id)> constant_of);
   std::pair<Place, kernel::CallDesc::Matrix> product_operand(Id id);

@@ -184,7 +184,7 @@ void Planner::emit_product(Id id) {
   std::tie(x, desc.x) = product_operand(n.in[0]);
   std::tie(y, desc.y) = product_operand(n.in[1]);
   if (ops::has_few_rows(desc.m, desc.n, desc.k)) return emit_few_rows(desc, x, y, out);
-  emit_call(backends::make_product(desc), {{x, false}, {y, false}, {out, true}}, size_of(desc.dtype));
+  emit_call(backends::make_product(desc), {{x, false}, {y, false}, {out, true}}, size_of(desc.dtype), desc);
 }
 
 // Few columns are few rows of the transposed product.
@@ -248,9 +248,10 @@ void Planner::emit_convolution(Id id) {
 }
 
 // Places, and whether the routine writes there. `bytes`: of an element, where a place does not begin its storage.
-void Planner::emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes) {
+void Planner::emit_call(std::shared_ptr<const backends::Routine> routine, std::vector<std::pair<Place, bool>> places, int bytes,
+                        std::optional<kernel::CallDesc> product) {
   check(places.size() <= Call::kMostBuffers, "plan: a library call has too many buffers");
-  plan_.steps_.push_back(Call{std::move(routine), {}});
+  plan_.steps_.push_back(Call{std::move(routine), {}, product});
   slots_.emplace_back();
   uses_.emplace_back();
   for (const auto& [place, written] : places) {

@@ -28,7 +28,10 @@ Prepared optimised(const graph::Graph& g, const GraphOptions& options, bool is_p
   context.plain = options.plain;
   context.is_part = is_part;
   context.threads = runtime::max_threads();
-  context.rows_keep_bits = backends::rows_keep_bits;
+  context.rows_keep_bits = [&p](const ops::Product& whole, const ops::Product& part) {
+    p.measured = true;
+    return backends::rows_keep_bits(whole, part);
+  };
   p.graph = passes::run_pipeline(p.graph, context);
   p.reasons = std::move(context.reasons);
   p.plain = context.relied_on_plain;
@@ -77,7 +80,7 @@ Prepared prepare(const graph::Graph& g) {
 Prepared prepare(const graph::Graph& g, const GraphOptions& options) { return fused(optimised(g, options), options); }
 
 Prepared rebind(const Prepared& p, const base::Symbols& symbols, const base::Symbols::Numbers& numbers) {
-  Prepared out{graph::rebind(p.graph, symbols, numbers), graph::rebind(p.partition, symbols, numbers), {}, p.reasons, p.plain};
+  Prepared out{graph::rebind(p.graph, symbols, numbers), graph::rebind(p.partition, symbols, numbers), {}, p.reasons, p.plain, p.measured};
   for (const auto& [id, bodies] : p.bodies)
     for (const auto& body : bodies) out.bodies[id].push_back(std::make_shared<const Prepared>(rebind(*body, symbols, numbers)));
   return out;

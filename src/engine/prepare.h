@@ -16,6 +16,7 @@ struct Prepared {
   std::unordered_map<graph::Id, std::vector<std::shared_ptr<const Prepared>>> bodies;  // of branches and loops
   std::vector<std::string> reasons = {};                                               // of passes, for explain()
   bool plain = false;                                                                  // it holds for row-major inputs alone
+  bool measured = false;                                                               // a library was tried, to decide
 };
 /// Regular evaluation: `g` is one operation. Bodies are compiled.
 Prepared prepare(const graph::Graph& g);

@@ -1,11 +1,13 @@
 // Values that are wanted once, evaluated together: what a trace computes of constants. Layer: engine.
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "engine/plan.h"
 #include "engine/prepare.h"
 #include "engine/replay.h"
 #include "engine/value.h"
+#include "graph/interpret.h"
 
 namespace sinter::engine {
 namespace {
@@ -58,13 +60,24 @@ class Together {
     return true;
   }
 
+  // Made of literals alone, element by element, and of few elements: to plan it would take longer than graph::interpret, which has the same
+  // bits.
+  bool is_little(std::int64_t most) const {
+    std::int64_t elements = 0;
+    for (Id id = 0; id < graph_.size(); ++id) {
+      const OpKind kind = ops::info(graph_[id].op).kind;
+      const bool exact = kind == OpKind::Elementwise || kind == OpKind::View || kind == OpKind::Map || graph_[id].op == Op::Constant;
+      if (!exact || (elements += graph_[id].type.shape.product()) > most) return false;
+    }
+    return true;
+  }
+
   void run() {
     if (roots_.empty()) return;
     std::vector<Id> outputs;
     for (const Array& a : roots_) outputs.push_back(ids_.at(a.get()));
     graph_.set_outputs(std::move(outputs));
-    const Plan plan = with_replay(graph_, [&] { return Plan(prepare(graph_, {.name = {}, .simplify = false}), layouts_, {.once = true}); });
-    std::vector<Array> results = plan.run(inputs_, std::vector<int>(inputs_.size(), 0), {});
+    std::vector<Array> results = is_little(2048) ? with_replay(graph_, [&] { return interpreted(); }) : planned();
     for (std::size_t i = 0; i < roots_.size(); ++i) {  // nothing below can fail
       Value& v = *roots_[i].get();
       if (is_ready(v) || is_literal(v)) continue;  // not claimed
@@ -76,6 +89,20 @@ class Together {
   }
 
  private:
+  std::vector<Array> planned() const {
+    const Plan plan = with_replay(graph_, [&] { return Plan(prepare(graph_, {.name = {}, .simplify = false}), layouts_, {.once = true}); });
+    return plan.run(inputs_, std::vector<int>(inputs_.size(), 0), {});
+  }
+  std::vector<Array> interpreted() const {
+    std::vector<Array> results;
+    for (graph::Tensor& t : graph::interpret(graph_, {})) {
+      runtime::BufferRef buffer = runtime::allocate(t.bytes.size());
+      if (!t.bytes.empty()) std::memcpy(buffer.data(), t.bytes.data(), t.bytes.size());
+      results.push_back(make_ready(std::move(buffer), {0, graph::row_major(t.shape)}, t.dtype, t.shape));
+    }
+    return results;
+  }
+
   // Claims it, or makes the node of what needs no work.
   bool enter(const Array& a) {
     Value& v = *a.get();
@@ -105,6 +132,14 @@ class Together {
 };
 
 }  // namespace
+
+void evaluate_one(const Array& a, const char* what) {
+  if (!is_ready(value_of(a, what))) {
+    Together together;
+    if (together.add(a) && together.is_little(64)) together.run();
+  }
+  evaluate({&a, 1}, what);
+}
 
 void evaluate_together(std::span<const Array> arrays, const char* what) {
   {

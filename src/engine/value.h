@@ -86,6 +86,8 @@ Array broadcast(const Array& x, const Shape& shape);
 void evaluate(std::span<const Array> arrays, const char* what = "eval");
 /// The same for values that are wanted once: fused as those of a compiled function are, so that few kernels have to be made.
 void evaluate_together(std::span<const Array> arrays, const char* what);
+/// evaluate(), but a value made of a few literals without a plan.
+void evaluate_one(const Array& a, const char* what);
 /// Forgets the plans of regular evaluation, which hold kernels; those that run go on.
 void release_plans();
 /// An evaluated array with row-major layout and offset 0 or more: x itself where it is one, else a copy.

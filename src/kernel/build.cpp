@@ -41,10 +41,10 @@ Ref Builder::loop(LoopKind kind, Ref begin, Ref end, int unroll, int prefetch) {
               .kind = kind,
               .unroll = static_cast<std::uint8_t>(unroll),
               .prefetch = static_cast<std::uint16_t>(prefetch),
-              .in = {begin, end, kNone, kNone}});
+              .in = {begin, end, kNone, kNone, kNone}});
 }
 
-Ref Builder::carry(Dtype t, Ref initial) { return add({.code = Code::Carry, .dtype = t, .in = {initial, kNone, kNone, kNone}}); }
+Ref Builder::carry(Dtype t, Ref initial) { return add({.code = Code::Carry, .dtype = t, .in = {initial, kNone, kNone, kNone, kNone}}); }
 
 void Builder::next(Ref carry, Ref value) {
   check(carry < kernel.body.size() && kernel.body[carry].code == Code::Carry, "Builder::next: not a Carry");
@@ -56,15 +56,15 @@ void Builder::end() { add({.code = Code::End}); }
 // Operands that may be exchanged come in one order, so that what differs in nothing else is one kernel.
 Ref Builder::compute(ops::Op op, Dtype dtype, Ref a, Ref b, Ref c) {
   if ((ops::info(op).traits & ops::kCommutative) != 0 && b < a) std::swap(a, b);
-  return add({.code = Code::Compute, .op = op, .dtype = dtype, .in = {a, b, c, kNone}});
+  return add({.code = Code::Compute, .op = op, .dtype = dtype, .in = {a, b, c, kNone, kNone}});
 }
-Ref Builder::cast(Ref a, Dtype to) { return add({.code = Code::Cast, .dtype = to, .in = {a, kNone, kNone, kNone}}); }
+Ref Builder::cast(Ref a, Dtype to) { return add({.code = Code::Cast, .dtype = to, .in = {a, kNone, kNone, kNone, kNone}}); }
 
 Ref Builder::load(int buffer, Ref index, Ref condition) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::load: no such buffer");
   return add({.code = Code::Load,
               .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
-              .in = {index, condition, kNone, kNone},
+              .in = {index, condition, kNone, kNone, kNone},
               .imm = buffer});
 }
 
@@ -72,7 +72,7 @@ void Builder::store(int buffer, Ref index, Ref value) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::store: no such buffer");
   add({.code = Code::Store,
        .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
-       .in = {index, value, kNone, kNone},
+       .in = {index, value, kNone, kNone, kNone},
        .imm = buffer});
 }
 
@@ -81,22 +81,22 @@ void Builder::prefetch(int buffer, Ref index, bool far) {
   add({.code = Code::Prefetch,
        .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
        .to = far,
-       .in = {index, kNone, kNone, kNone},
+       .in = {index, kNone, kNone, kNone, kNone},
        .imm = buffer});
 }
 
-void Builder::tile(int buffer, Ref index, int to, Ref place, Ref step, Ref count) {
+void Builder::tile(int buffer, Ref index, int to, Ref place, Ref step, Ref count, Ref later) {
   check(buffer >= 0 && static_cast<std::size_t>(buffer) < kernel.buffers.size(), "Builder::tile: no such buffer");
   add({.code = Code::Tile,
        .dtype = kernel.buffers[static_cast<std::size_t>(buffer)].dtype,
        .to = static_cast<std::uint16_t>(to),
-       .in = {index, place, step, count},
+       .in = {index, place, step, count, later},
        .imm = buffer});
 }
 
 Ref Builder::combine(ops::Op op, Ref carry) {
   check(carry < kernel.body.size() && kernel.body[carry].code == Code::Carry, "Builder::combine: not a Carry");
-  return add({.code = Code::Combine, .op = op, .dtype = kernel.body[carry].dtype, .in = {carry, kNone, kNone, kNone}});
+  return add({.code = Code::Combine, .op = op, .dtype = kernel.body[carry].dtype, .in = {carry, kNone, kNone, kNone, kNone}});
 }
 
 }  // namespace sinter::kernel

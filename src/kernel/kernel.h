@@ -30,7 +30,8 @@
 // lowering clamps computed indices.
 // A Tile stands in a Vector loop. It reads in[3] elements, at least kTile, from each lane's index on, all in range, and stores element n at
 // in[1] + n * in[2] of a scratch buffer: so lanes that go through memory in large steps read whole lines of it. The index goes on by one
-// step from lane to lane, in[1] by 1.
+// step from lane to lane, in[1] by 1. Where in[4] is there, an index of each lane too, which may be out of range, every second lane asks
+// for as many elements from there on: what a later Tile reads. That changes nothing.
 // A Store must not write what another lane or iteration of the same kernel reads, unless at the same index in the same iteration, or, of
 // one buffer, in a later iteration of a Serial loop on the same lane (each instruction runs on all lanes before the next one), or in a
 // later Vector loop of the same iteration of the Parallel loop; or, of one buffer, what earlier iterations of the same Vector loop have
@@ -50,18 +51,18 @@ inline constexpr Ref kNone = ~Ref{0};
 inline constexpr int kTile = 16;
 
 enum class Code : std::uint8_t {
-  Arg,      // integer argument number imm: int64
-  Range,    // of the run: the first iteration of the Parallel loop (imm 0), or the one past its last (1): int64
-  Scalar,   // scalar argument number imm, of `dtype`
-  Const,    // literal of `dtype`: the bits of its stored form in imm
-  Loop,     // in[0] begin, in[1] end; kind; unroll (Vector only; a power of two, 1 to 8)
-  Carry,    // in[0] initial, in[1] next; dtype
-  End,      // closes the innermost open loop
-  Compute,  // op on in[0..operands), which have `dtype` (Where: in[0] is bool); the result has result_dtype(op, dtype)
-  Cast,     // in[0] to `dtype`
-  Load,     // buffer imm at index in[0], where in[1] (bool; kNone: everywhere), else zero bits; dtype is the buffer's
-  Store,    // buffer imm at index in[0], value in[1] of the buffer's dtype
-  Tile,  // of buffer imm, from index in[0] on, to buffer `to`, from index in[1] on in steps of in[2], in[3] elements; dtype is the buffers'
+  Arg,       // integer argument number imm: int64
+  Range,     // of the run: the first iteration of the Parallel loop (imm 0), or the one past its last (1): int64
+  Scalar,    // scalar argument number imm, of `dtype`
+  Const,     // literal of `dtype`: the bits of its stored form in imm
+  Loop,      // in[0] begin, in[1] end; kind; unroll (Vector only; a power of two, 1 to 8)
+  Carry,     // in[0] initial, in[1] next; dtype
+  End,       // closes the innermost open loop
+  Compute,   // op on in[0..operands), which have `dtype` (Where: in[0] is bool); the result has result_dtype(op, dtype)
+  Cast,      // in[0] to `dtype`
+  Load,      // buffer imm at index in[0], where in[1] (bool; kNone: everywhere), else zero bits; dtype is the buffer's
+  Store,     // buffer imm at index in[0], value in[1] of the buffer's dtype
+  Tile,      // in[3] elements of buffer imm, from index in[0] on, to buffer `to`, in[1] on in steps of in[2]; asks at in[4], or kNone
   Prefetch,  // changes nothing: buffer imm is soon used at index in[0], which may be out of range; for writing if the buffer is written
   Combine,   // in[0] is a Carry of a closed Vector loop; op is a commutative binary operation
 };
@@ -75,7 +76,7 @@ struct Inst {
   std::uint8_t unroll = 1;           // Loop
   std::uint16_t prefetch = 0;        // Loop, Vector: bytes ahead of contiguous accesses to prefetch; 0: none
   std::uint16_t to = 0;              // Tile: buffer; Prefetch: 1 if not so soon that it should be in the first-level cache
-  Ref in[4] = {kNone, kNone, kNone, kNone};
+  Ref in[5] = {kNone, kNone, kNone, kNone, kNone};
   std::int64_t imm = 0;  // Arg, Scalar, Range: number; Const: bits; Load, Store, Prefetch, Tile: buffer
   bool operator==(const Inst&) const = default;
 };
@@ -130,7 +131,7 @@ class Builder {
   Ref load(int buffer, Ref index, Ref condition = kNone);
   void store(int buffer, Ref index, Ref value);
   void prefetch(int buffer, Ref index, bool far = false);
-  void tile(int buffer, Ref index, int to, Ref place, Ref step, Ref count);
+  void tile(int buffer, Ref index, int to, Ref place, Ref step, Ref count, Ref later = kNone);
   Ref combine(ops::Op op, Ref carry);
 };
 

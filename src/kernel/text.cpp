@@ -145,6 +145,10 @@ struct Printer {
         buffer(i);
         out += " count ";
         ref(i.in[3]);
+        if (i.in[4] != kNone) {
+          out += " later ";
+          ref(i.in[4]);
+        }
         break;
       case Code::Prefetch:
         out += i.to != 0 ? "prefetch far " : "prefetch ";
@@ -279,6 +283,7 @@ struct Parser {
       buffer(i);
       lex.expect("count");
       i.in[3] = use();
+      if (lex.accept("later")) i.in[4] = use();
     } else if (lex.peek().kind == text::Kind::Value) {
       const text::Token at = lex.peek();
       const std::uint32_t defined = lex.value();

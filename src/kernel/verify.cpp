@@ -83,10 +83,10 @@ class Verifier {
       case Code::Loop:
       case Code::Carry:
       case Code::Store: used = 2; break;
-      case Code::Tile: used = 4; break;
+      case Code::Tile: used = i.in[4] == kNone ? 4 : 5; break;
       case Code::Compute: used = ops::info(i.op).operands; break;
     }
-    for (int n = 0; n < 4; ++n) require((i.in[n] != kNone) == (n < used), "the number of operands is wrong");
+    for (int n = 0; n < 5; ++n) require((i.in[n] != kNone) == (n < used), "the number of operands is wrong");
   }
 
   void inst(const Inst& i) {
@@ -135,6 +135,7 @@ class Verifier {
     require(use(i.in[1]) == Dtype::int64 && varies(i.in[1]), "the place of a Tile is not an int64 of each lane");
     for (Ref r : {i.in[2], i.in[3]})
       require(use(r) == Dtype::int64 && !varies(r), "the step or the count of a Tile is not a uniform int64");
+    if (i.in[4] != kNone) require(use(i.in[4]) == Dtype::int64 && varies(i.in[4]), "what a Tile asks for is not an int64 of each lane");
   }
 
   void loop(const Inst& i) {

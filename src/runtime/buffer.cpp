@@ -38,7 +38,7 @@ struct Idle {
 // Small blocks stay with the thread that gave them back, and are counted by it: threads that call at the same time share neither a lock
 // nor a counter.
 struct alignas(64) Lane {
-  static constexpr std::size_t kSmall = 64 << 10, kMostIdle = 256 << 10, kMostUnsettled = 64 << 10;  // bytes
+  static constexpr std::size_t kSmall = 64 << 10, kMostIdle = 256 << 10, kMostUnsettled = 64 << 10;  // bytes; memory.h tells of the last
   ForkMutex lock{LockRank::Lane};
   Idle* idle[68] = {};  // by size class
   std::size_t idle_bytes = 0;

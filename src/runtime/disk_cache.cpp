@@ -35,7 +35,7 @@ const std::string& cache_directory() {
     if (d.empty()) d = under("XDG_CACHE_HOME", "/sinter");
     if (d.empty()) d = under("HOME", "/.cache/sinter");
     std::error_code failed;
-    return d.empty() ? d : std::filesystem::absolute(d, failed).string();  // the same one after a chdir()
+    return d.empty() || d[0] == '/' ? d : std::filesystem::absolute(d, failed).string();  // the same one after a chdir()
   }());
   return directory;
 }
@@ -56,15 +56,14 @@ struct Header {
 constexpr std::size_t kChecked = offsetof(Header, key_bytes);
 
 std::uint64_t hash(std::string_view bytes) { return std::hash<std::string_view>()(bytes); }
-std::string folder_of(std::string_view key) {
-  char text[8];
-  std::snprintf(text, sizeof text, "%02x", static_cast<unsigned>(hash(key) % kFolders));
-  return text;
-}
-std::string name_of(std::string_view key) {
+struct Name {
+  std::string folder, file;  // both of them with the folder
+};
+Name name_of(std::string_view key) {
+  const auto h = static_cast<unsigned long long>(hash(key));
   char text[32];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash(key)));
-  return text;
+  std::snprintf(text, sizeof text, "%02llx/%016llx", h % kFolders, h);
+  return {std::string(text, 2), text};
 }
 
 bool is_name(std::string_view text) { return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == text.npos; }
@@ -118,8 +117,8 @@ constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 }  // namespace
 
-DiskCache::DiskCache(std::string directory, std::int64_t most_bytes)
-    : directory_(without_slashes(std::move(directory))), most_bytes_(most_bytes) {}
+DiskCache::DiskCache(std::string directory, std::int64_t most_bytes, const char* kind)
+    : directory_(without_slashes(std::move(directory))), most_bytes_(most_bytes), kind_(kind) {}
 DiskCache::~DiskCache() {
   if (fd_ >= 0) close(fd_);
 }
@@ -130,11 +129,11 @@ std::string DiskCache::open_directories(bool create) {
   struct stat s{};
   if (top.fd < 0 || fstat(top.fd, &s) != 0) return errno == ENOENT && !create ? "" : std::strerror(errno);
   if (std::string why = not_ours(s); !why.empty()) return why;
-  if (create) mkdirat(top.fd, "kernels", 0700);
-  File kernels(openat(top.fd, "kernels", kOpenDirectory));
-  if (kernels.fd < 0 || fstat(kernels.fd, &s) != 0) return errno == ENOENT && !create ? "" : std::strerror(errno);
+  if (create) mkdirat(top.fd, kind_, 0700);
+  File values(openat(top.fd, kind_, kOpenDirectory));
+  if (values.fd < 0 || fstat(values.fd, &s) != 0) return errno == ENOENT && !create ? "" : std::strerror(errno);
   if (std::string why = not_ours(s); !why.empty()) return why;
-  fd_ = std::exchange(kernels.fd, -1);
+  fd_ = std::exchange(values.fd, -1);
   return "";
 }
 
@@ -149,7 +148,7 @@ bool DiskCache::open(bool create) {
 
 std::optional<std::vector<std::uint8_t>> DiskCache::get(std::string_view key) const {
   if (fd_ < 0) return std::nullopt;
-  const std::string name = folder_of(key) + '/' + name_of(key);
+  const std::string name = name_of(key).file;
   const File file(openat(fd_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.fd < 0) {
     if (errno != ENOENT) ignore(name, std::strerror(errno));
@@ -187,7 +186,7 @@ bool DiskCache::put(std::string_view key, std::span<const std::uint8_t> value) c
   header.checksum = hash(std::string_view(all).substr(kChecked));
   std::memcpy(all.data(), &header, sizeof header);
 
-  const std::string folder = folder_of(key), name = folder + '/' + name_of(key);
+  const auto [folder, name] = name_of(key);
   if (static_cast<std::int64_t>(all.size()) > most_bytes_ / static_cast<std::int64_t>(kFolders)) {
     errno = EFBIG;
     return cannot_keep(name, "keep"), false;

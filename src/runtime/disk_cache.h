@@ -1,10 +1,11 @@
 // DiskCache: byte strings by key, kept in a directory of the user's and shared by processes. Layer: runtime.
 //
-// Each value is a file DIRECTORY/kernels/NN/HASH that holds a checksum, the whole key and the value. A file is written under another name
-// and then renamed, and never changed: a reader sees all of it or nothing. Nothing in the directory is ever needed, and nothing in it is
-// trusted: what is not a complete file of ours with this key is as if it were not there, and is overwritten by the next put().
+// Each value is a file DIRECTORY/KIND/NN/HASH (KIND: kernels, or plans) that holds a checksum, the whole key and the value. A file is
+// written under another name and then renamed, and never changed: a reader sees all of it or nothing. Nothing in the directory is ever
+// needed, and nothing in it is trusted: what is not a complete file of ours with this key is as if it were not there, and is overwritten by
+// the next put().
 //
-// Used only where DIRECTORY and DIRECTORY/kernels are directories, no links, that belong to the user and that nobody else can write to:
+// Used only where DIRECTORY and DIRECTORY/KIND are directories, no links, that belong to the user and that nobody else can write to:
 // what lies there runs as code. Files are read into memory: a mapping would change, or end, with the file.
 #pragma once
 #include <cstdint>
@@ -23,7 +24,7 @@ const std::string& cache_directory();
 class DiskCache {
  public:
   /// Keeps at most about `most_bytes`. An empty directory, or no bytes: nothing is found and nothing kept.
-  DiskCache(std::string directory, std::int64_t most_bytes);
+  DiskCache(std::string directory, std::int64_t most_bytes, const char* kind = "kernels");
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
@@ -42,6 +43,7 @@ class DiskCache {
 
   const std::string directory_;
   const std::int64_t most_bytes_;
+  const char* const kind_;
   int fd_ = -1;
 };
 

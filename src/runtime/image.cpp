@@ -24,22 +24,30 @@ bool can_map_code() {
 }
 
 // Written first, made executable after: never both at once.
-MappedImage::MappedImage(const Image& image) {
+MappedImages::MappedImages(std::span<const Image> images) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  check(image.alignment <= page && image.entry < image.bytes.size(), "image: does not fit a page, or has no code");
-  bytes_ = (image.bytes.size() + page - 1) / page * page;
-  memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto pages = [&](const Image& image) { return (image.bytes.size() + page - 1) / page * page; };
+  for (const Image& image : images) {
+    check(image.alignment <= page && image.entry < image.bytes.size(), "image: does not fit a page, or has no code");
+    bytes_ += pages(image);
+  }
+  entries_.reserve(images.size());
+  memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory_ == MAP_FAILED) {
     throw OutOfMemory(str("kernel: no memory for its code; got ", bytes_, " bytes; free some memory"));
   }
-  std::memcpy(memory_, image.bytes.data(), image.bytes.size());
+  auto* at = static_cast<std::uint8_t*>(memory_);
+  for (const Image& image : images) {
+    std::memcpy(at, image.bytes.data(), image.bytes.size());
+    entries_.push_back(reinterpret_cast<KernelEntry>(at + image.entry));
+    at += pages(image);
+  }
   if (mprotect(memory_, bytes_, PROT_READ | PROT_EXEC) != 0) {
     munmap(memory_, bytes_);
     throw OutOfMemory(str("kernel: its code cannot be made executable; got ", bytes_, " bytes; allow executable mappings"));
   }
-  entry_ = reinterpret_cast<KernelEntry>(static_cast<std::uint8_t*>(memory_) + image.entry);
 }
 
-MappedImage::~MappedImage() { munmap(memory_, bytes_); }
+MappedImages::~MappedImages() { munmap(memory_, bytes_); }
 
 }  // namespace sinter::runtime

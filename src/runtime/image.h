@@ -1,7 +1,8 @@
-// Image: the machine code of one kernel as a flat block, and its mapping into memory; needs no LLVM. Layer: runtime.
+// Image: the machine code of one kernel as a flat block, and the mapping of some into memory; needs no LLVM. Layer: runtime.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace sinter::runtime {
@@ -19,19 +20,21 @@ struct Image {
 /// Whether the system lets this process make executable memory: hardened ones refuse. Asked once.
 bool can_map_code();
 
-/// Executable memory that holds an image, unmapped with the object. Throws OutOfMemory.
-class MappedImage {
+/// Executable memory that holds images, each on pages of its own, unmapped with the object: one mapping, since each takes longer than
+/// the code of a kernel takes to copy. Throws OutOfMemory.
+class MappedImages {
  public:
-  explicit MappedImage(const Image& image);
-  ~MappedImage();
-  MappedImage(const MappedImage&) = delete;
-  MappedImage& operator=(const MappedImage&) = delete;
-  KernelEntry entry() const { return entry_; }
+  explicit MappedImages(std::span<const Image> images);
+  explicit MappedImages(const Image& image) : MappedImages(std::span(&image, 1)) {}
+  ~MappedImages();
+  MappedImages(const MappedImages&) = delete;
+  MappedImages& operator=(const MappedImages&) = delete;
+  KernelEntry entry(std::size_t i = 0) const { return entries_[i]; }
 
  private:
   void* memory_ = nullptr;
   std::size_t bytes_ = 0;
-  KernelEntry entry_ = nullptr;
+  std::vector<KernelEntry> entries_;
 };
 
 }  // namespace sinter::runtime

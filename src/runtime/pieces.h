@@ -15,7 +15,7 @@ void* map_huge(std::size_t bytes);
 /// Not thread-safe.
 class Pieces {
  public:
-  static constexpr std::size_t kLeast = kHugePage / 8;  // smaller ones fault less than a huge page costs
+  static constexpr std::size_t kLeast = kHugePage / 16;  // smaller ones fault less than a huge page costs
   static constexpr bool serves(std::size_t bytes) { return bytes >= kLeast && bytes < kHugePage; }
   /// 64-byte aligned; null: there is no memory.
   void* take(std::size_t bytes);

@@ -49,10 +49,10 @@ std::vector<std::uint8_t> random_elements(Dtype t, std::size_t count, std::uint6
   return bytes;
 }
 
-const runtime::MappedImage& image_of(const Kernel& k, const Target& target, const CodegenOptions& options) {
-  static std::map<std::string, std::unique_ptr<runtime::MappedImage>> images;
+const runtime::MappedImages& image_of(const Kernel& k, const Target& target, const CodegenOptions& options) {
+  static std::map<std::string, std::unique_ptr<runtime::MappedImages>> images;
   auto& image = images[str(kernel::print(k), target.cpu, options.level, options.fast_math, options.brief)];
-  if (!image) image = std::make_unique<runtime::MappedImage>(backends::codegen().compile(k, target, options));
+  if (!image) image = std::make_unique<runtime::MappedImages>(backends::codegen().compile(k, target, options));
   return *image;
 }
 

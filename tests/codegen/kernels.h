@@ -47,7 +47,7 @@ std::vector<T> elements_of(const std::vector<std::uint8_t>& bytes) {
 }
 
 /// The image of a kernel, kept for the length of the program.
-const runtime::MappedImage& image_of(const Kernel& k, const Target& target, const CodegenOptions& options = {});
+const runtime::MappedImages& image_of(const Kernel& k, const Target& target, const CodegenOptions& options = {});
 /// Equal bytes, NaNs being equal whatever their bits.
 void expect_equal(Dtype t, const std::vector<std::uint8_t>& got, const std::vector<std::uint8_t>& expected, const std::string& what);
 /// The kernel that stores large results: buffers that it writes and does not read may stream.

@@ -369,31 +369,34 @@ TEST(Loops, Scatter) {
   }
 }
 
-// y[j, i] = x[i, j] for some columns j: rows in lanes, tiles of the columns, through scratch memory whose rows are longer.
+// y[j, i] = x[i, j] for some columns j: rows in lanes, tiles of the columns, through scratch memory whose rows are longer. Their number is
+// an argument, or a constant: then they ask for what others read later.
 TEST(Loops, Tiles) {
   constexpr int kRows = 37, kColumns = 41, kStep = 43;
-  for (Dtype t : {bool_, uint8, int16, float16, float32, int64, float64, complex64}) {
-    Builder b;
-    b.buffer(t, false);
-    b.buffer(t, true);
-    b.buffer(t, true, true);
-    const Ref n = b.arg(), count = b.arg(), pitch = b.arg(), step = b.arg();
-    const Ref i = b.loop(LoopKind::Vector, b.index(0), n);
-    b.tile(0, b.compute(Op::Multiply, int64, i, pitch), 2, i, step, count);
-    b.end();
-    const Ref j = b.loop(LoopKind::Serial, b.index(0), count);
-    const Ref from = b.compute(Op::Multiply, int64, j, step), to = b.compute(Op::Multiply, int64, j, n);
-    const Ref k = b.loop(LoopKind::Vector, b.index(0), n);
-    b.store(1, b.compute(Op::Add, int64, to, k), b.load(2, b.compute(Op::Add, int64, from, k)));
-    b.end();
-    b.end();
-    b.kernel.name = str("tiles_", t);
-    const auto x = random_elements(t, kRows * kColumns, 4), y = random_elements(t, kRows * kColumns, 5),
-               scratch = random_elements(t, kStep * kColumns, 6);
-    for (int length : {0, 1, 7, 8, 16, kRows})
-      for (int columns : {kernel::kTile, kernel::kTile + 1, 2 * kernel::kTile, kColumns})
-        check_kernel(b.kernel, {{x, y, scratch}, {length, columns, kColumns, kStep}}, str("length ", length, ", columns ", columns));
-  }
+  for (int columns : {0, kernel::kTile, 2 * kernel::kTile, kColumns})
+    for (Dtype t : {bool_, uint8, int16, float16, float32, int64, float64, complex64}) {
+      Builder b;
+      b.buffer(t, false);
+      b.buffer(t, true);
+      b.buffer(t, true, true);
+      const Ref n = b.arg(), number = b.arg(), pitch = b.arg(), step = b.arg(), count = columns == 0 ? number : b.index(columns);
+      const Ref i = b.loop(LoopKind::Vector, b.index(0), n);
+      const Ref from_row = b.compute(Op::Multiply, int64, i, pitch);
+      b.tile(0, from_row, 2, i, step, count, columns == 0 ? kernel::kNone : b.compute(Op::Add, int64, from_row, number));
+      b.end();
+      const Ref j = b.loop(LoopKind::Serial, b.index(0), count);
+      const Ref from = b.compute(Op::Multiply, int64, j, step), to = b.compute(Op::Multiply, int64, j, n);
+      const Ref k = b.loop(LoopKind::Vector, b.index(0), n);
+      b.store(1, b.compute(Op::Add, int64, to, k), b.load(2, b.compute(Op::Add, int64, from, k)));
+      b.end();
+      b.end();
+      b.kernel.name = str("tiles_", t);
+      const auto x = random_elements(t, kRows * kColumns, 4), y = random_elements(t, kRows * kColumns, 5),
+                 scratch = random_elements(t, kStep * kColumns, 6);
+      for (int length : {0, 1, 7, 8, 16, kRows})
+        for (int c : {kernel::kTile, kernel::kTile + 1, 2 * kernel::kTile, kColumns})
+          check_kernel(b.kernel, {{x, y, scratch}, {length, c, kColumns, kStep}}, str("length ", length, ", columns ", columns, " of ", c));
+    }
 }
 
 // Functions of a fold, outside Vector loops, and their results inside the next one.

@@ -21,6 +21,7 @@ std::string flip(std::string content, std::size_t at) {
 }
 // With another processor's features, or another build, in the key: what such a process would have written, at this name.
 std::string with_key(std::string content, const std::string& part, char other) {
+  if (content.find(part) == content.npos) return "";
   content[content.find(part) + part.size() / 2] = other;
   return with_checksum(content);
 }
@@ -70,7 +71,7 @@ const Damage kDamages[] = {
        for (const fs::path& file : f.files()) fs::remove(file), fs::create_directories(file / "in it");
      },
      false},
-    {"a file in place of kernels", [](const Folder& f) { Folder::write(f.path / "kernels", "x"); }, false},
+    {"a file in place of all", [](const Folder& f) { Folder::write(f.path / f.kind, "x"); }, false},
     {"files that others can write",
      [](const Folder& f) {
        for (const fs::path& file : f.files()) fs::permissions(file, fs::perms::all);
@@ -99,6 +100,41 @@ TEST(hazard, hazard_34_37_files_that_are_not_ours_are_ignored_and_rebuilt) {
     EXPECT_TRUE(worked(after, kFew, 0));
     EXPECT_EQ(after.again_from_disk, damage.mended ? kFew : 0);
     EXPECT_TRUE(worked(then, damage.mended ? 0 : kFew, damage.mended ? kFew : 0));
+  }
+}
+
+int count(const std::string& text, const std::string& word) {
+  int n = 0;
+  for (std::size_t at = 0; (at = text.find(word, at)) != text.npos; at += word.size()) ++n;
+  return n;
+}
+// Whether a worker found so many plans, at first and after clear_cache() together.
+testing::AssertionResult planned(const Folder& folder, int found, const std::string& threads = "2") {
+  const Worked w = work({{"SINTER_CACHE_DIR", folder.path}, {"SINTER_LOG", "2"}, {"OMP_NUM_THREADS", threads}});
+  const int plans = count(w.said, "sinter: plan of ");
+  if (worked(w, 0, kFew) && plans == found) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << plans << " plans, not " << found << ": " << w.said;
+}
+
+TEST(spec_3_5, a_second_process_finds_the_plans) {
+  if (!generates()) return;
+  Folder folder;
+  EXPECT_TRUE(worked(work({{"SINTER_CACHE_DIR", folder.path}, {"OMP_NUM_THREADS", "2"}}), kFew, 0));
+  EXPECT_TRUE(planned(folder, 2 * kFew));
+  EXPECT_TRUE(planned(folder, kFew, "3")) << "plans of two threads do for two";
+  EXPECT_TRUE(planned(folder, 2 * kFew, "3"));
+}
+
+TEST(hazard, hazard_34_37_plans_that_are_not_ours_are_ignored_and_made_again) {
+  if (!generates()) return;
+  for (const Damage& damage : kDamages) {
+    SCOPED_TRACE(damage.name);
+    Folder folder(filled());
+    folder.kind = "plans";
+    ASSERT_FALSE(folder.files().empty());
+    damage.done(folder);
+    EXPECT_TRUE(worked(work(folder), 0, kFew));
+    EXPECT_TRUE(worked(work(folder), 0, kFew));
   }
 }
 
@@ -180,13 +216,16 @@ TEST(DevCache, SizesListsAndClears) {
   if (!generates()) return;
   Folder folder(filled());
   Folder::write(folder.path / "kernels" / "notes.txt", "not ours");
-  const std::string count = ": " + std::to_string(kFew) + " kernels, 0.0 MB\n", list = dev_cache(folder, "list");
-  EXPECT_EQ(dev_cache(folder, ""), folder.path.string() + "/kernels" + count);
+  const std::string count = ": " + std::to_string(kFew) + " kernels, " + std::to_string(kFew) + " plans, 0.0 MB\n",
+                    list = dev_cache(folder, "list");
+  EXPECT_EQ(dev_cache(folder, ""), folder.path.string() + count);
   EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), kFew + 1) << list;
   EXPECT_NE(list.find(backends::host_target().cpu + "   negative_maximum_add"), std::string::npos) << list;
   EXPECT_TRUE(list.ends_with(count)) << list;
   dev_cache(folder, "clear");
   EXPECT_EQ(folder.files().size(), 1u) << "what is not ours stays";
+  folder.kind = "plans";
+  EXPECT_TRUE(folder.files().empty());
   EXPECT_TRUE(worked(work(folder), kFew, 0));
 }
 

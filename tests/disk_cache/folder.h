@@ -33,12 +33,13 @@ class Folder {
 
  public:
   const fs::path path;
+  std::string kind = "kernels";  // or plans
 
-  /// What is kept: every file in kernels/, temporary ones too.
+  /// What is kept of this kind: every file, temporary ones too.
   std::vector<fs::path> files() const {
     std::vector<fs::path> found;
-    if (!fs::exists(path / "kernels")) return found;
-    for (const auto& entry : fs::recursive_directory_iterator(path / "kernels"))
+    if (!fs::exists(path / kind)) return found;
+    for (const auto& entry : fs::recursive_directory_iterator(path / kind))
       if (!entry.is_directory()) found.push_back(entry.path());
     return found;
   }

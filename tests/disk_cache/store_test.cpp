@@ -1,13 +1,19 @@
-// DiskCache by itself: what it gives back, what it refuses, how it is bounded; and what a kernel's file is found by.
+// DiskCache by itself: what it gives back, what it refuses, how it is bounded; and what the files of kernels and plans are found by.
 #include <fcntl.h>
+#include <omp.h>
 #include <sys/wait.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 #include "base/build.h"
+#include "base/check.h"
+#include "base/knobs.h"
+#include "base/symbols.h"
 #include "disk_cache/folder.h"
 #include "engine/kernel_file.h"
+#include "engine/plan_file.h"
 #include "runtime/disk_cache.h"
 
 namespace sinter::tests {
@@ -182,6 +188,68 @@ TEST(KernelFile, IsFoundByAllThatItDependsOn) {
     for (std::size_t j = 0; j < i; ++j) EXPECT_NE(keys[i], keys[j]);
   }
   EXPECT_EQ(keys[0], engine::file_key("text", v4, {}));
+}
+
+TEST(PlanFile, IsFoundByAllThatItDependsOn) {
+  if (base::knobs().cache_mb == 0) return;  // runs below
+  const auto graph = [](const char* type, const char* scalar, const char* last) {
+    return graph::parse(str("graph g(%0: ", type, ", %1: ", type, ") { %2 = constant {bits=", scalar, "} : ", type,
+                            " %3 = multiply %0, %2 : ", type, " ", last, " : ", type, " return %4 }"));
+  };
+  const std::string add = "%4 = add %3, %1";
+  const graph::Graph g = graph("float32[6]", "7", add.c_str());
+  std::vector<std::optional<std::string>> keys{
+      engine::plan_key(g, {}),
+      engine::plan_key(graph("float32[7]", "7", add.c_str()), {}),
+      engine::plan_key(graph("float32[2,3]", "7", add.c_str()), {}),
+      engine::plan_key(graph("float64[6]", "7", add.c_str()), {}),
+      engine::plan_key(graph("float32[6]", "8", add.c_str()), {}),
+      engine::plan_key(graph("float32[6]", "7", "%4 = add %3, %0"), {}),
+      engine::plan_key(graph("float32[6]", "7", "%4 = subtract %3, %1"), {}),
+      engine::plan_key(g, {.name = {}, .simplify = false}),
+      engine::plan_key(g, {.name = {}, .fuse = false}),
+      engine::plan_key(g, {.name = {}, .fast_math = true}),
+      engine::plan_key(g, {.name = {}, .plain = false}),
+  };
+  graph::Graph two = g;
+  two.set_outputs({3, 4});
+  keys.push_back(engine::plan_key(two, {}));
+  const int threads = omp_get_max_threads();
+  omp_set_num_threads(threads + 1);
+  keys.push_back(engine::plan_key(g, {}));
+  omp_set_num_threads(threads);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    ASSERT_TRUE(keys[i]);
+    EXPECT_NE(keys[i]->find(base::plan_identity()), std::string::npos);
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(keys[i], keys[j]) << i << ", " << j;
+  }
+  EXPECT_EQ(keys[0], engine::plan_key(g, {.name = "of no account"}));
+
+  // A graph with a size that may change is planned for one that does not.
+  base::Symbols symbols;
+  base::Guards guards;
+  const base::OpenSymbols open(symbols, guards);
+  graph::Graph changing;
+  changing.set_outputs({changing.add({ops::Op::Input, {}, {0}, {Dtype::float32, {symbols.input(6, "n")}}})});
+  EXPECT_FALSE(engine::plan_key(changing, {}));
+  EXPECT_TRUE(guards.empty()) << "nobody has asked for the number";
+}
+TEST(PlanFile, NeedsACache) {
+  if (base::knobs().cache_mb == 0) {
+    EXPECT_FALSE(engine::plan_key(graph::parse("graph g(%0: float32[6]) { return %0 }"), {}));
+  }
+  const std::string self = fs::read_symlink("/proc/self/exe");
+  for (const char* knob :
+       {"SINTER_CACHE_MB=0", "SINTER_VERIFY=1", "SINTER_LOG=3", "SINTER_SKIP=fold", "SINTER_STOP_AFTER=fold", "SINTER_DUMP=fold"})
+    EXPECT_EQ(std::system(str("SINTER_CACHE_MB=1 ", knob, " '", self, "' --gtest_filter=PlanKnobs.KeepNone >/dev/null").c_str()), 0)
+        << knob;
+  EXPECT_EQ(std::system(str("SINTER_CACHE_MB=1 '", self, "' --gtest_filter=PlanFile.IsFound* >/dev/null").c_str()), 0);
+}
+TEST(PlanKnobs, KeepNone) {  // by itself, with such a knob
+  const base::Knobs& k = base::knobs();
+  if (k.cache_mb == 0 || k.log >= 3 || k.verify > 0 || !(k.skip + k.stop_after + k.dump).empty()) {
+    EXPECT_FALSE(engine::plan_key(graph::parse("graph g(%0: float32[6]) { return %0 }"), {}));
+  }
 }
 
 TEST(KernelFile, HoldsAnImage) {

@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "engine/plan_file.h"
+
 namespace {
 
 using namespace sinter;
@@ -868,6 +870,29 @@ TEST_P(Graphs, AgreeInEveryWay) {
         double tolerance = product && m != Memory::plain ? c.tolerance : 0;
         EXPECT_EQ(graph::difference(run(g, in, m, fuse, interpreted), plain, tolerance), "");
       }
+}
+
+// As bytes and back, a plan is the same; but those with steps that numbers do not make again are not kept.
+TEST_P(Graphs, PlansAreTheSameFromDisk) {
+  const Case& c = GetParam();
+  const Graph g = graph::parse(c.text);
+  const std::vector<Array> in = tests::place(inputs_of(g, c));
+  const engine::Plan plan = tests::plan_of(g, in);
+  const std::string bytes = engine::plan_bytes(plan);
+  bool numbers = true;
+  for (const engine::Step& s : plan.steps()) {
+    const auto* call = std::get_if<engine::Call>(&s);
+    numbers = numbers && !std::holds_alternative<engine::Region>(s) && (!call || call->routine->name() == std::string("product"));
+  }
+  ASSERT_EQ(!bytes.empty(), numbers) << plan.text();
+  if (!numbers) return;
+  const std::shared_ptr<const engine::Plan> back = engine::plan_of(bytes, false);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->text(), plan.text());
+  EXPECT_EQ(engine::plan_bytes(*back), bytes);
+  EXPECT_EQ(tests::read(back->run(in, {}, {})), tests::read(plan.run(in, {}, {})));
+  for (std::size_t n = 0; n < bytes.size(); n += 1 + n / 16) EXPECT_EQ(engine::plan_of(bytes.substr(0, n), false), nullptr) << n;
+  EXPECT_EQ(engine::plan_of(bytes + '\0', false), nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Graphs, testing::ValuesIn(kCases), [](const auto& i) { return i.param.name; });

@@ -129,6 +129,25 @@ TEST(Panels, ManyTransposedArrays) {
   EXPECT_EQ(f(in).to_vector<float>(), expected.to_vector<float>());
 }
 
+// Below, at and above the sizes of panels and of vectors, in a batch too, element by element: what is read is numbered.
+TEST(Panels, EdgesOfAllSizes) {
+  const auto f = [](const Array& x, const Array& y) { return x.swapaxes(-1, -2) * 2 + y; };
+  for (Dtype t : {int8, bfloat16, int32, float64})
+    for (std::int64_t rows : {15, 16, 17, 33, 63, 64, 65, 129, 200})
+      for (std::int64_t columns : {1, 8, 16, 31, 127, 128, 130, 257})
+        for (std::int64_t batch : {1, 3}) {
+          const auto value = [](std::int64_t n) { return static_cast<float>(n % 31); };
+          std::vector<float> x, y, expected;
+          for (std::int64_t n = 0; n < batch * rows * columns; ++n) {
+            const std::int64_t of = n / (rows * columns), row = n / columns % rows, column = n % columns;
+            x.push_back(value(n)), y.push_back(value(7 * n));
+            expected.push_back(2 * value((of * columns + column) * rows + row) + value(7 * n));
+          }
+          const Array a = Array(x, Shape{batch, columns, rows}).astype(t), b = Array(y, Shape{batch, rows, columns}).astype(t);
+          EXPECT_EQ(f(a, b).astype(float32).to_vector<float>(), expected) << rows << " rows, " << columns << " columns, " << batch;
+        }
+}
+
 // The first row's neighbour is none; what stands for it raises no exception of its own.
 TEST(RowsRaise, Nothing) {
   auto f = compile(kCases[0].f);

@@ -308,4 +308,15 @@ TEST(Pooling, PaddingIsNeverTheGreatest) {
   EXPECT_EQ(to_string(reshape(max_pool2d(reshape(Array({-1.f, -2.f, NAN, 3.f}), {1, 2, 2, 1}), 2), {1})), "array([nan], dtype=float32)");
 }
 
+// The sizes of an array as numbers for each axis: over all of it, of whatever size.
+TEST(Pooling, OfSizesThatAreRead) {
+  auto all = [](const Array& x) { return max_pool2d(x, {x.shape(1), x.shape(2)}) + avg_pool2d(x, x.shape(1), {x.shape(1), x.shape(1)}); };
+  auto shapeless = compile(all, true);
+  for (int n : {4, 2, 1, 5}) {
+    const Array x = sin(arange(n * n * 6, float32)).reshape({2, n, n, 3});
+    const Array expected = max(x, {1, 2}, true) + mean(x, {1, 2}, true);
+    for (const Array& y : {all(x), shapeless(x)}) EXPECT_TRUE(allclose(y, expected, 1e-5, 1e-6).item<bool>()) << n;
+  }
+}
+
 }  // namespace

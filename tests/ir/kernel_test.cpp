@@ -303,6 +303,7 @@ TEST(KernelVerify, RejectsEachBrokenRule) {
       {"vector %3 in %1..%0 {\ntile b2[%3] step %1 = b0[%1] count %0\n}", "the index of a Tile is the same in all lanes"},
       {"vector %3 in %1..%0 {\ntile b2[%1] step %1 = b0[%3] count %0\n}", "the place of a Tile is not an int64 of each lane"},
       {"vector %3 in %1..%0 {\ntile b2[%3] step %1 = b0[%3] count %3\n}", "the step or the count of a Tile is not a uniform int64"},
+      {"vector %3 in %1..%0 {\ntile b2[%3] step %1 = b0[%3] count %0 later %1\n}", "what a Tile asks for is not an int64 of each lane"},
       {"parallel %3 in %1..%0 {\n}\nstore b1[%1] = %2", "a Store outside the Parallel loop"},
       {"%3 = load b3[%1]", "a large buffer is read"},
   };

@@ -102,6 +102,26 @@ TEST(Buffer, CountsWhatOtherThreadsGiveBack) {
   EXPECT_LE(runtime::peak_memory(), before + 48 * 8000);
 }
 
+// While several threads work the peak misses at most 64 KiB of each other one, however small the arrays.
+TEST(Buffer, PeakOfSeveralThreadsAtOnce) {
+  constexpr int kThreads = 4;
+  for (std::size_t bytes : {100, 8000, 48000, 200'000}) {
+    const std::size_t count = 1'000'000 / bytes, before = runtime::active_memory();
+    runtime::reset_peak_memory();
+    std::atomic<int> held = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&] {
+        std::vector<runtime::BufferRef> blocks;
+        while (blocks.size() < count) blocks.push_back(runtime::allocate(bytes));
+        for (++held; held < kThreads;) std::this_thread::yield();
+      });
+    for (std::thread& t : threads) t.join();
+    EXPECT_GE(runtime::peak_memory() + (kThreads - 1) * (64 << 10), before + kThreads * count * bytes) << bytes;
+    EXPECT_LE(runtime::peak_memory(), before + kThreads * count * bytes + (kThreads - 1) * (64 << 10)) << bytes;
+  }
+}
+
 TEST(Buffer, PeakFollowsAndResets) {
   runtime::reset_peak_memory();
   std::size_t before = runtime::peak_memory();

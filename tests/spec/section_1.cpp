@@ -236,6 +236,11 @@ TEST(spec_1_8, two_spellings_of_shapeless) {
   compile_with_state(push, {.shapeless = true, .name = "push"})(state, 2.0);
   ASSERT_EQ(state.size(), 2u);
   EXPECT_EQ(state[1].item<float>(), 4);
+  Array sums = zeros({});
+  auto add = compile([&](const Array& x) { sums = sums + sum(x) * x.shape(0); }, true, captured(sums));
+  for (int n : {2, 3, 4}) add(ones({n}));
+  EXPECT_EQ(sums.item<float>(), 4 + 9 + 16);
+  EXPECT_EQ(add.stats().traces, 1);
 }
 
 }  // namespace

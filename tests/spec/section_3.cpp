@@ -3,6 +3,7 @@
 #include <functional>
 #include <thread>
 
+#include "engine/kernel_store.h"
 #include "runtime/buffer.h"
 #include "spec/helpers.h"
 
@@ -178,6 +179,33 @@ TEST(spec_3_4, equal_operations_with_other_uses_are_other_kernels) {
   });
   EXPECT_EQ(value(de_e(3.0, 5.0, 2.0)), 35);
   EXPECT_EQ(value(de_d(3.0, 5.0, 2.0)), 32);
+}
+
+// Kernels by the thousand: each a sequence of 13 operations of its own.
+TEST(spec_3_2, the_store_of_kernels_is_bounded) {
+  engine::interpret_kernels(true);  // generating so many takes long
+  clear_cache();
+  const auto sequence = [](int bits) {
+    return compile([bits](const Array& x) {
+      Array y = x;
+      for (int b = 0; b < 13; ++b) y = bits >> b & 1 ? sin(y) : cos(y);
+      return y;
+    });
+  };
+  const Array x({0.5f, 1.f});
+  auto first = sequence(0);
+  const Array value = first(x);
+  for (int i = 1; i < 4200; ++i) sequence(i)(x);
+  EXPECT_LE(engine::kernel_count(), 4096);
+  EXPECT_GE(engine::kernel_count(), 4000);
+  EXPECT_TRUE(same(first(x), value)) << "its kernel is gone from the store, not from the entry";
+  first = sequence(0);
+  EXPECT_TRUE(same(first(x), value));
+  EXPECT_EQ(first.stats().kernels, 1) << "made again";
+  clear_cache();
+  EXPECT_LE(engine::kernel_count(), 1);
+  engine::interpret_kernels(false);
+  clear_cache();
 }
 
 }  // namespace

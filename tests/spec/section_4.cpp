@@ -1,4 +1,6 @@
 // SPEC 4: tracing.
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -432,6 +434,35 @@ TEST(spec_4_5, the_state_of_an_impure_function_stays) {
   EXPECT_EQ(s.get(), before.get());
   auto unchecked = compile([&](Array& s) { s = s + static_cast<double>(++calls); });
   unchecked(s), unchecked(s);
+}
+
+// SINTER_CHECK_PURE and SINTER_DISABLE_COMPILE, read by processes of their own; without the variable this does nothing.
+TEST(spec_4_5, in_a_process_with_a_switch) {
+  const char* which = std::getenv("SPEC_4_5_SWITCH");
+  if (!which) return;
+  int calls = 0;
+  auto impure = compile([&calls](const Array& x) { return x + static_cast<double>(++calls); });
+  impure(1.0);
+  if (std::string(which) == "disable") {
+    EXPECT_EQ(value(impure(1.0)), 3);
+    EXPECT_EQ(impure.stats().traces, 0);
+    enable_compile();
+    impure(1.0);
+    EXPECT_EQ(impure.stats().traces, 1);
+  } else {
+    EXPECT_THROW(impure(1.0), TraceError);
+    auto pure = compile([](const Array& x) { return x * 2; });
+    for (int i = 1; i < 4; ++i) EXPECT_EQ(value(pure(i)), 2.0f * static_cast<float>(i));
+    EXPECT_EQ(pure.stats().traces, 3);
+  }
+}
+TEST(spec_4_5, switches_of_the_environment) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  for (const char* variables : {"SPEC_4_5_SWITCH=check SINTER_CHECK_PURE=1", "SPEC_4_5_SWITCH=disable SINTER_DISABLE_COMPILE=1"}) {
+    const std::string command =
+        std::string("env ") + variables + " '" + self + "' --gtest_filter=spec_4_5.in_a_process_with_a_switch >/dev/null 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0) << variables;
+  }
 }
 
 std::string output_of(const std::function<void()>& f) {

@@ -34,16 +34,12 @@ Array numbers(const Shape& shape, Dtype t) {
 TEST(spec_7_1, bits_for_every_dtype_layout_and_length_at_any_number_of_threads) {
   const std::pair<const char*, Function> functions[] = {
       {"elementwise", [](const Array& x) { return x * x + x; }},
-      {"row", [](const Array& x) { return sum(x * 3, -1); }},
       {"column", [](const Array& x) { return sum(x * 3, 0) - max(x, 0); }},
-      {"all", [](const Array& x) { return sum(astype(x, float32)) * mean(x); }},
       {"rows", [](const Array& x) { return softmax(astype(x, float32), -1) * x; }},
   };
   const std::pair<const char*, Function> layouts[] = {
-      {"contiguous", [](const Array& x) { return x; }},
       {"transposed", [](const Array& x) { return transpose(x); }},
-      {"reversed", [](const Array& x) { return flip(x); }},
-      {"every second", [](const Array& x) { return slice(x, {0, 1}, x.shape(), {1, 2}); }},
+      {"every second, backward", [](const Array& x) { return flip(slice(x, {0, 1}, x.shape(), {1, 2})); }},
       {"repeated", [](const Array& x) { return broadcast_to(slice(x, {0, 0}, {1, x.shape(1)}), x.shape()); }},
   };
   const Dtype all[] = {Dtype::bool_, Dtype::uint8, int64, float16, bfloat16, float32, float64};

@@ -50,8 +50,8 @@ engine::Plan at_other_level(engine::Plan plan) {
     const kernel::Kernel& k = launch->kernel->kernel();
     backends::CodegenOptions options;
     options.level = k.body.size() > 400 ? 2 : 0;  // long kernels are made at level 0 as it is
-    const_cast<engine::Launch*>(launch)->kernel =
-        std::make_shared<const engine::Executable>(k, backends::codegen().compile(k, backends::host_target(), options));
+    const auto code = std::make_shared<const runtime::MappedImages>(backends::codegen().compile(k, backends::host_target(), options));
+    const_cast<engine::Launch*>(launch)->kernel = std::make_shared<const engine::Executable>(k, code, 0);
     ++other_levels;
   }
   return plan;

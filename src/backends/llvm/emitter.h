@@ -71,9 +71,10 @@ class Emitter : public ops::Machine {
   ops::Val load(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val* condition = nullptr);
   /// `streams`, i1 or null: whether whole vectors go past the caches, by stores that need a fence at the kernel's end.
   void store(llvm::Value* buffer, Dtype storage, const ops::Val& index, const ops::Val& value, llvm::Value* streams = nullptr);
-  /// `count` elements from each lane's `index` on, to `to`: element n of all lanes, one after the other, at `place` + n * step.
+  /// `count` elements from each lane's `index` on, to `to`: element n of all lanes, one after the other, at `place` + n * step. Every
+  /// second lane asks for as many from `later` on, if there is one.
   void tile(llvm::Value* from, Dtype storage, const ops::Val& index, llvm::Value* to, const ops::Val& place, llvm::Value* step,
-            llvm::Value* count);
+            llvm::Value* count, const ops::Val* later);
   /// Asks for the elements at `index`, if they are contiguous and all lanes run, and a store would not go past the caches.
   void prefetch(llvm::Value* buffer, Dtype dtype, const ops::Val& index, bool write, llvm::Value* streams, bool far);
   /// complex64, at `index` pairs.
@@ -125,11 +126,13 @@ class Emitter : public ops::Machine {
   // From an address in steps between lanes, to one in steps between elements.
   struct Walk {
     llvm::Type* element;
-    llvm::Value *from, *between_lanes, *to, *between_elements, *count;
+    llvm::Value *from, *between_lanes, *to, *between_elements, *count, *later;
   };
-  void square(const Walk& walk, llvm::Value* first, llvm::Value* ahead);
+  void square(const Walk& walk, llvm::Value* first);
+  void ask_for_later(const Walk& walk, llvm::Value* number);
   void tile_of_all(const Walk& walk);
   void tile_of_some(const Walk& walk);
+  void ask_first();
   void repeat(llvm::Value* count, FunctionRef<void(llvm::Value*)> body);
   void store_vectors(llvm::Value* start, const Values& vectors, llvm::Align align, llvm::Value* streams);
   llvm::Value* passes_caches(llvm::Value* streams, llvm::Value* address, int vector);

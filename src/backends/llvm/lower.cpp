@@ -206,7 +206,8 @@ void Lowering::instruction(const Inst& i, Ref r) {
     }
     case Code::Tile: {
       const Dtype t = is_complex(i.dtype) ? int64 : ops::storage_dtype(i.dtype);
-      emitter_.tile(buffers_[imm], t, operand(0).re, buffers_[i.to], operand(1).re, scalar(i.in[2]), scalar(i.in[3]));
+      const Val* later = i.in[4] == kNone ? nullptr : &operand(4).re;
+      emitter_.tile(buffers_[imm], t, operand(0).re, buffers_[i.to], operand(1).re, scalar(i.in[2]), scalar(i.in[3]), later);
       return;
     }
     case Code::Prefetch:

@@ -19,6 +19,8 @@ constexpr int kLine = 64;           // bytes of a cache line
 constexpr int kLeastStreamed = 16;  // bytes of the shortest vector that can be stored past the caches
 constexpr int kSquaresAhead = 4;    // of a Tile: 2 and 8 are 5 % slower, none 25 %
 
+int bytes_of(llvm::Type* element) { return static_cast<int>(element->getPrimitiveSizeInBits().getFixedValue() / 8); }
+
 bool is_one(const Value* v) {
   auto* c = llvm::dyn_cast<llvm::ConstantInt>(v);
   return c && c->isOne();
@@ -108,6 +110,13 @@ void Emitter::prefetch_lines(Value* address, int ahead, int bytes, bool write, b
   }
 }
 
+// Nothing that follows moves before what has been asked for: behind loads, or one by one among them, that takes 1.2 times as long.
+void Emitter::ask_first() {
+  auto* next = llvm::BasicBlock::Create(b.getContext(), "asked", b.GetInsertBlock()->getParent());
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
+}
+
 void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write, Value* streams, bool far) {
   if (!frame.masks.empty() || !contiguous(index)) return;
   llvm::Type* element = llvm::IntegerType::get(b.getContext(), static_cast<unsigned>(8 * size_of(dtype)));
@@ -115,9 +124,9 @@ void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write,
   const int vector = frame.width * size_of(dtype);
   auto ask = [&] { prefetch_lines(start, 0, frame.parts * vector, write, far); };
   if (streams && vector >= kLeastStreamed)  // whole lines go past the caches, the few others of a row are not worth asking for
-    either(streams, [] {}, ask);
-  else
-    ask();
+    return either(streams, [] {}, ask);
+  ask();
+  ask_first();
 }
 
 // Where no lane reads, the address is the buffer's: a masked load from a page that is not there is right, and takes hundreds of cycles.
@@ -199,20 +208,23 @@ void Emitter::interleave(llvm::SmallVectorImpl<Value*>& rows) {
   rows.assign(next.begin(), next.end());
 }
 
-void Emitter::tile(Value* from, Dtype storage, const Val& index, Value* to, const Val& place, Value* step, Value* count) {
+void Emitter::tile(Value* from, Dtype storage, const Val& index, Value* to, const Val& place, Value* step, Value* count, const Val* later) {
   const Bundle of = bundles_[index.id];
   check(frame.parts == 1 && of.base && contiguous(place), "codegen: a tile of several parts, or not in steps");
   llvm::Type* element = lane_type(b.getContext(), storage);
-  const Walk walk{element, address(from, element, of), of.step, address(to, element, bundles_[place.id]), step, count};
+  Value* asked = later && bundles_[later->id].base ? address(from, element, bundles_[later->id]) : nullptr;
+  const Walk walk{element, address(from, element, of), of.step, address(to, element, bundles_[place.id]), step, count, asked};
   if (frame.masks.empty()) return tile_of_all(walk);
   either(b.CreateNot(frame.full), [&] { tile_of_some(walk); }, [&] { tile_of_all(walk); });
 }
 
-// Square by square; the last begins earlier where it would not be whole. Each asks for the lines that are read kSquaresAhead later, at the
-// end for those of the next lanes: a store for each load fills the queues of memory accesses before enough loads wait at once. All ask
-// before the first loads: one by one takes 1.2 times as long.
+// Square by square; the last begins earlier where it would not be whole. Each asks for lines that are read later: a store for each load
+// fills the queues of memory accesses before enough loads wait at once. Where nobody says which, they are those kSquaresAhead later, at the
+// end those of the next lanes.
 void Emitter::tile_of_all(const Walk& walk) {
   auto number = [&](int n) { return b.getInt64(static_cast<std::uint64_t>(n)); };
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(walk.count);
+  const bool whole = known && known->getZExtValue() % static_cast<std::uint64_t>(frame.width) == 0;
   Value* last = b.CreateSub(walk.count, number(frame.width));
   Value* squares = b.CreateUDiv(b.CreateAdd(walk.count, number(frame.width - 1)), number(frame.width));
   // A count is at least a square: so many squares ahead is some lanes further, and some elements.
@@ -223,27 +235,44 @@ void Emitter::tile_of_all(const Walk& walk) {
   Value* beyond = b.CreateAdd(within, b.CreateSub(further, walk.count));
   repeat(squares, [&](Value* n) {
     Value* first = b.CreateMul(n, number(frame.width));
-    Value* fits = b.CreateICmpSLT(b.CreateAdd(first, elements), walk.count);
-    Value* ahead = b.CreateAdd(first, b.CreateSelect(fits, within, beyond));
-    square(walk, b.CreateSelect(b.CreateICmpSLT(first, last), first, last), ahead);
+    if (walk.later) {
+      ask_for_later(walk, n);
+    } else {
+      Value* fits = b.CreateICmpSLT(b.CreateAdd(first, elements), walk.count);
+      Value* lane = b.CreateGEP(walk.element, walk.from, b.CreateAdd(first, b.CreateSelect(fits, within, beyond)));
+      for (int l = 0; l < frame.width; ++l, lane = b.CreateGEP(walk.element, lane, walk.between_lanes))
+        prefetch_lines(lane, 0, frame.width * bytes_of(walk.element), false);
+    }
+    square(walk, whole ? first : b.CreateSelect(b.CreateICmpSLT(first, last), first, last));
   });
 }
 
+// What square `number` asks for of all that every second lane does: as many lines as the others, those of a lane one after the other, for
+// neighbouring lines take less than those of other lanes.
+void Emitter::ask_for_later(const Walk& walk, Value* number) {
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(walk.count);
+  if (!known) return;
+  const int count = static_cast<int>(known->getZExtValue()), lines = count * bytes_of(walk.element) / kLine;
+  const int share = frame.width / 2 * lines / (count / frame.width), run = std::min(share, lines);
+  for (int at = 0; run > 0 && at < share; at += run) {
+    auto constant = [&](int n) { return b.getInt64(static_cast<std::uint64_t>(n)); };
+    Value* line = b.CreateAdd(b.CreateMul(number, constant(share)), constant(at));
+    Value* lane = b.CreateMul(b.CreateUDiv(line, constant(lines)), constant(2));
+    Value* start = b.CreateGEP(walk.element, walk.later, b.CreateMul(lane, walk.between_lanes));
+    Value* offset = b.CreateMul(b.CreateURem(line, constant(lines)), constant(kLine));
+    prefetch_lines(b.CreateGEP(b.getInt8Ty(), start, offset), 0, run * kLine, false, true);
+  }
+}
+
 // Of as many elements as lanes, from `first` on.
-void Emitter::square(const Walk& walk, Value* first, Value* ahead) {
+void Emitter::square(const Walk& walk, Value* first) {
   llvm::Type* vector = llvm::FixedVectorType::get(walk.element, static_cast<unsigned>(frame.width));
-  const auto bytes = walk.element->getPrimitiveSizeInBits().getFixedValue() / 8;
-  const llvm::Align align(bytes);
+  const llvm::Align align(static_cast<std::uint64_t>(bytes_of(walk.element)));
+  ask_first();
   llvm::SmallVector<Value*, 16> rows;
-  auto each_lane = [&](Value* start, FunctionRef<void(Value*)> body) {
-    Value* lane = b.CreateGEP(walk.element, walk.from, start);
-    for (int l = 0; l < frame.width; ++l, lane = b.CreateGEP(walk.element, lane, walk.between_lanes)) body(lane);
-  };
-  each_lane(ahead, [&](Value* lane) { prefetch_lines(lane, 0, frame.width * static_cast<int>(bytes), false); });
-  auto* loads = llvm::BasicBlock::Create(b.getContext(), "square", b.GetInsertBlock()->getParent());  // nothing moves them before those
-  b.CreateBr(loads);
-  b.SetInsertPoint(loads);
-  each_lane(first, [&](Value* lane) { rows.push_back(b.CreateAlignedLoad(vector, lane, align)); });
+  Value* lane = b.CreateGEP(walk.element, walk.from, first);
+  for (int l = 0; l < frame.width; ++l, lane = b.CreateGEP(walk.element, lane, walk.between_lanes))
+    rows.push_back(b.CreateAlignedLoad(vector, lane, align));
   for (int rounds = frame.width; rounds > 1; rounds /= 2) interleave(rows);
   Value* out = b.CreateGEP(walk.element, walk.to, b.CreateMul(first, walk.between_elements));
   for (Value* r : rows) {

@@ -13,6 +13,12 @@ using graph::Group;
 using graph::Id;
 using ops::Op;
 
+// Of (row, block), the next one of `blocks` blocks a row.
+std::pair<Ref, Ref> following(Builder& b, Ref row, Ref block, Ref blocks) {
+  const Ref one = b.index(1), next = plus(b, block, one), ends = b.compute(Op::Equal, Dtype::int64, next, blocks);
+  return {b.compute(Op::Where, Dtype::int64, ends, plus(b, row, one), row), b.compute(Op::Where, Dtype::int64, ends, b.index(0), next)};
+}
+
 // Some arrays lie along another axis than the lanes.
 Lowered lower_panels(Builder& b, Nest& nest, Body& body, const Axis& tiled) {
   const Axis& lanes = nest.axes.back();
@@ -24,28 +30,34 @@ Lowered lower_panels(Builder& b, Nest& nest, Body& body, const Axis& tiled) {
       rows *= a.extent;
     }
   const std::int64_t columns = ceil_div(lanes.extent, kPanelColumns);
-  const std::int64_t height = panel_height(kPanelColumns, body.across_bytes(tiled, lanes), kPanelBytes);
-  Panel panel(b, nest, body, tiled, lanes, std::max<std::int64_t>(height, kTile), kPanelColumns);
-  Ref extent = nest.arg(b, lanes.extent), size = nest.arg(b, kPanelColumns);
+  std::int64_t height = kPanelColumns;
+  while (height > kTile && (height > panel_height(kPanelColumns, body.across_bytes(tiled, lanes), kPanelBytes) || height > tiled.extent))
+    height /= 2;
+  Panel panel(b, nest, body, tiled, lanes, height, kPanelColumns, true);
+  Ref extent = nest.arg(b, lanes.extent), size = b.index(kPanelColumns);
   Ref task = b.loop(LoopKind::Parallel, b.index(0), nest.arg(b, rows * panel.strips() * columns));
-  const Ref columns_of_line = nest.arg(b, columns), strips = nest.arg(b, panel.strips());
+  // Strip after strip of the same columns: their lines follow each other.
+  const Ref strips = nest.arg(b, panel.strips());
+  auto [line, strip] = split(b, task, strips);
+  auto [next_line, next_strip] = following(b, line, strip, strips);
+  Ref row = kNone, column = line, next_row = kNone, next_column = next_line;
+  if (!outer.empty()) {
+    const Ref columns_of_row = nest.arg(b, columns);
+    std::tie(row, column) = split(b, line, columns_of_row);
+    std::tie(next_row, next_column) = split(b, next_line, columns_of_row);
+  }
   const std::vector<Ref> start = nest.position();
-  auto [next_line, next_column] = split(b, plus(b, task, b.index(1)), columns_of_line);
-  auto [next_row, next_strip] = split(b, next_line, strips);
   nest.open_rows(b, outer, next_row);
-  const std::vector<Ref> next = nest.position();
-  const Ref next_top = panel.top_of(next_strip), next_first = times(b, next_column, size);
+  const Panel::Later next{nest.position(), panel.top_of(next_strip), times(b, next_column, size)};
   nest.return_to(start);
-  auto [line, column] = split(b, task, columns_of_line);
-  auto [row, strip] = split(b, line, strips);
   nest.open_rows(b, outer, row);
   auto [first, last] = block_range(b, column, size, extent);
   panel.open(strip);
-  panel.fill(first, last);
+  panel.fill(first, last, &next);
   body.preload({&lanes, &tiled});
   std::vector<Ref> ahead;
   const Ref strip_row = panel.loop(kRowsAhead, &ahead);
-  panel.ask(next, strip_row, next_top, next_first);
+  panel.ask(next, strip_row);
   const std::vector<Ref> at_row = nest.position();
   body.preload({&lanes});
   Ref lane = b.loop(LoopKind::Vector, first, last, body.unroll(kPanelUnroll));

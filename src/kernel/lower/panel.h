@@ -11,18 +11,24 @@ namespace sinter::kernel {
 
 class Panel {
  public:
-  /// After the nest has formed its axes, before loops open. `height`: rows of a strip; `width`: columns that are filled at once.
-  Panel(Builder& b, Nest& nest, Body& body, const Axis& tiled, const Axis& lanes, std::int64_t height, std::int64_t width);
+  /// After the nest has formed its axes, before loops open. `height`: rows of a strip; `width`: columns that are filled at once. Constants
+  /// of the kernel if they are `fixed`, a power of two of rows then, no more than there are.
+  Panel(Builder& b, Nest& nest, Body& body, const Axis& tiled, const Axis& lanes, std::int64_t height, std::int64_t width,
+        bool fixed = false);
 
   std::int64_t strips() const { return strips_; }
   /// The rows of this strip; rows [top, bottom), at most `height`.
   void open(Ref strip);
   void open(Ref top, Ref bottom);
-  /// Reads the tiles of columns [first, last), at most `width`, of the strip.
-  void fill(Ref first, Ref last);
-  /// Asks for one row's share of what `fill` reads later on in another strip, from row `top` and column `first` on, where the other axes
-  /// are at `position`: all rows of this strip ask for all of it.
-  void ask(const std::vector<Ref>& position, Ref row, Ref top, Ref first);
+  /// What `fill` reads later: from row `top` and column `first` on, where the other axes are at `position`.
+  struct Later {
+    std::vector<Ref> position;
+    Ref top, first;
+  };
+  /// Reads the tiles of columns [first, last), at most `width`, of the strip. Asks for half of what is read later.
+  void fill(Ref first, Ref last, const Later* later = nullptr);
+  /// Asks for one row's share of the other half.
+  void ask(const Later& later, Ref row);
   /// The first row of a strip.
   Ref top_of(Ref strip) { return b_.compute(ops::Op::Multiply, Dtype::int64, strip, height_); }
   /// Opens a Serial loop over the strip's rows, in the nest, too. `ahead`: where there the row so many further is, or the strip's last.
@@ -31,6 +37,7 @@ class Panel {
   const std::vector<std::int64_t>& bytes() const { return bytes_; }
 
  private:
+  std::int64_t share() const { return (width_ + rows_ - 1) / rows_; }  // columns of a row
   Ref minimum(Ref x, Ref y) { return b_.compute(ops::Op::Minimum, Dtype::int64, x, y); }
 
   Builder& b_;
@@ -40,6 +47,7 @@ class Panel {
   std::vector<Body::Across> arrays_;
   std::vector<std::size_t> accesses_;  // the arrays', and the last: that of all panels
   std::int64_t strips_, rows_, width_;
+  bool fixed_;
   std::vector<std::int64_t> bytes_;
   Ref count_, height_, pitch_;
   Ref top_ = kNone, bottom_ = kNone;  // the strip's rows

@@ -27,16 +27,16 @@ inline constexpr int kLightUnroll = 2;
 inline constexpr std::int64_t kBand = 16;                      // rows of others
 inline constexpr int kBandUnroll = 4;                          // and vectors of columns whose folds are in registers; 2 are 25 % slower
 inline constexpr std::int64_t kChunk = 512, kLeastChunk = 64;  // columns of a task that passes over them
-// Of a task of panels: what it reads through them, 32 KiB of float32, is asked for while the task before computes, so that a second-level
-// cache has it by then. 512 columns of 128 rows, and without that, take 1.07 times as long on one thread.
+// Of a task of panels: what it reads through them, 32 KiB of float32, is asked for while the task before fills its panel and computes, so
+// that a second-level cache has it by then. Only while it computes: 1.15 times as long on one thread; only while it fills: 1.1.
 inline constexpr std::int64_t kPanelColumns = 128;
 inline constexpr std::int64_t kPanelBytes = 36 << 10;  // strips of 64 rows of float32
-inline constexpr int kPanelUnroll = 4;                 // of light bodies; 8 and 1 take 1.1 times as long
+inline constexpr int kPanelUnroll = 8;                 // of light bodies: a whole row; 4 take 1.07 times as long
 // Of panels of whole rows: what stays in a second-level cache of 1 MiB beside other arrays; and what one tile of rows may take.
 inline constexpr std::int64_t kRowPanelBytes = 576 << 10;
 inline constexpr std::int64_t kMostPanelBytes = 1 << 20;
 inline constexpr std::int64_t kFewTasks = 16;     // below so many strips, lower ones
-inline constexpr std::int64_t kRowsAhead = 2;     // beside a panel: rows ahead to prefetch
+inline constexpr std::int64_t kRowsAhead = 4;     // beside a panel: rows ahead to prefetch
 inline constexpr int kPrefetch = 2048;            // bytes ahead
 inline constexpr int kKept = 12;                  // instructions from which an element is kept for a later pass over its row
 inline constexpr std::int64_t kAlignedRow = 512;  // elements from which a row's first line is stored by itself
