@@ -81,7 +81,10 @@ class Scans {
     std::vector<Id> taken{scan};
     int cost = 0;
     auto is_taken = [&](Id id) { return std::binary_search(taken.begin(), taken.end(), id); };
-    auto is_there = [&](Id id) { return is_argument_(id) || level_[id] + !(is_view(id) || g_[id].op == ops::Op::Input) <= level_[scan]; };
+    auto is_there = [&](Id id) {
+      const Id in = graph::under_views(g_, id);  // which may have moved to a later level than its views had
+      return is_argument_(id) || level_[in] + (g_[in].op != ops::Op::Input) <= level_[scan];
+    };
     for (Id u : users_[scan]) found.push(u);
     while (!found.empty()) {
       const Id id = found.top();
@@ -102,7 +105,6 @@ class Scans {
     if (read > 1) return;
     for (Id id : taken) owner_[id] = scan;
   }
-  bool is_view(Id id) const { return ops::info(g_[id].op).kind == ops::OpKind::View; }
 
   const Graph& g_;
   const std::vector<int>& level_;

@@ -240,6 +240,9 @@ std::string difference(const Outcome& expected, const Outcome& got) {
   return "";
 }
 
+// What follows depends on how much memory a way needs.
+bool has_run_out(const Outcome& o) { return o.error.find("out of memory") != std::string::npos; }
+
 }  // namespace
 
 Counters& counters() {
@@ -264,10 +267,9 @@ std::string difference_of_ways(const Program& p) {
     if (way == "disk") Runner(p, way).all();
     Runner runner(p, way);
     const std::vector<Outcome> got = runner.all();
-    for (std::size_t i = 0; i < std::min(regular.size(), got.size()); ++i)
+    const std::size_t calls = std::min(regular.size(), got.size());
+    for (std::size_t i = 0; i < calls && !has_run_out(regular[i]) && !has_run_out(got[i]); ++i)
       if (std::string d = difference(regular[i], got[i]); !d.empty()) return str("regular and ", way, ", call ", i, ": ", d);
-    if (regular.size() != got.size())
-      return str("regular and ", way, ": ", regular.size(), " and ", got.size(), " calls until the state is large");
     if (way == "disk" && runner.generated() > 0) return str(runner.generated(), " kernels were generated that are on disk");
   }
   return "";
