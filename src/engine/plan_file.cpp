@@ -255,7 +255,7 @@ std::optional<std::string> plan_key(const graph::Graph& captured, const GraphOpt
   const backends::Target& target = backends::host_target();
   Writer w;
   w.bytes = str("build ", base::plan_identity(), '\n', target.cpu, ' ', target.features, '\n');
-  w(target.lanes, runtime::max_threads(), k.stream_bytes, options.simplify, options.fuse, options.fast_math, options.plain);
+  w(target.lanes, runtime::max_threads(), k.stream_bytes, k.split, options.simplify, options.fuse, options.fast_math, options.plain);
   if (!write_graph(w, captured)) return std::nullopt;
   return std::move(w.bytes);
 }
