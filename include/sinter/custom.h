@@ -111,7 +111,7 @@ auto custom_vjp(F&& f, Forward&& forward, Back&& back) {
 }
 
 /// f, with its own derivative. rule(arguments, tangents), two tuples, gives std::pair(result, its tangent), linear in the tangents. Serves
-/// both modes: reverse mode transposes the rule, and throws Error if it is not linear.
+/// both modes: reverse mode transposes the rule, and throws Error where it multiplies tangents, or takes another function of them.
 template <class F, class Rule>
 auto custom_jvp(F&& f, Rule&& rule) {
   return detail::CustomJvp<std::decay_t<F>, std::decay_t<Rule>>(std::forward<F>(f), std::forward<Rule>(rule));

@@ -193,24 +193,32 @@ void decide(std::vector<Wanted>& wanted, const Worth& worth) {
   constexpr double kLittle = 1.0 / 64;         // of a plan's work, of all that are made quickly
   constexpr std::int64_t kCached = 256 << 10;  // bytes
   if (worth.launches.empty()) return;
-  std::unordered_map<std::string_view, double> work;
+  struct Share {
+    double work = 0;
+    bool waits = false;  // for memory
+    double quick() const { return waits ? std::numeric_limits<double>::infinity() : work; }
+  };
+  std::unordered_map<std::string_view, Share> shares;  // of each text
   double total = 0;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto& [w, bytes] = worth.launches[i];
-    work[wanted[i].key] += bytes <= kCached ? w : std::numeric_limits<double>::infinity();
-    total += w;
+    const auto& [work, bytes] = worth.launches[i];
+    Share& share = shares[wanted[i].key];
+    share.work += work;
+    share.waits = share.waits || bytes > kCached;
+    total += work;
   }
   std::vector<double> least;
-  for (const auto& [key, w] : work) least.push_back(w);
+  for (const auto& [key, share] : shares) least.push_back(share.quick());
   std::sort(least.begin(), least.end());
   double most = -1, sum = 0;  // what the largest of them does
   for (auto w = least.begin(); w != least.end() && (sum += *w) <= kLittle * total; ++w)
     if (std::next(w) == least.end() || std::next(w)[0] > *w) most = *w;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  for (Wanted& w : wanted) {
+    const Share& share = shares.at(w.key);
     if (worth.once)
-      wanted[i].make = worth.launches[i].work < kInterpreted ? Make::NoCode : Make::Quickly;
-    else if (work.at(wanted[i].key) <= most)
-      wanted[i].make = Make::Quickly;
+      w.make = share.work < kInterpreted ? Make::NoCode : Make::Quickly;
+    else if (share.quick() <= most)
+      w.make = Make::Quickly;
   }
 }
 

@@ -119,8 +119,8 @@ Wide expand(Op op, Dtype compute, std::span<const Wide> operands) {
   const Val value = kValues[static_cast<std::size_t>(op)](operands[0].re, operands.size() > 1 ? operands[1].re : none,
                                                           operands.size() > 2 ? operands[2].re : none);
   Wide out{result, is_half(result) && (facts.traits & kExact) == 0 ? round_to_half(value, result) : value, {}};
-  if (op == Op::Where && operands[1].stored.machine && operands[2].stored.machine)
-    out.stored = select(operands[0].re, operands[1].stored, operands[2].stored);
+  if (op == Op::Where && (operands[1].stored.machine || operands[2].stored.machine))
+    out.stored = select(operands[0].re, store_form(operands[1]), store_form(operands[2]));
   return out;
 }
 

@@ -124,7 +124,9 @@ Extremes extremes(const Call& c, Dtype wide) {
 void vjp_extreme(const Call& c, const Sym& g, Cotangents& to) {
   const Dtype wide = wide_dtype(c.dtype());
   const auto [hit, count] = extremes(c, wide);
-  const Sym share = cast(cast(g, wide) / count, c.dtype()), none = share - share;  // 0; NaN where no element equals the extreme, a NaN
+  const Sym share = cast(cast(g, wide) / count, c.dtype()), zero = literal(g, c.dtype(), 0);
+  // No element equals an extreme that is NaN; then all share what reaches it, unless nothing does.
+  const Sym none = where(count == 0, where(g == 0, zero, literal(g, c.dtype(), std::nan(""))), zero);
   to.add(0, where(hit, spread_over(share, c.in(0).shape(), c.axes()), spread_over(none, c.in(0).shape(), c.axes())));
 }
 Sym jvp_extreme(const Call& c, const Sym& tangent) {

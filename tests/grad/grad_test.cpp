@@ -263,6 +263,20 @@ TEST(Norm, HasAGradientAtZero) {
 }
 
 // <w, J v> = <J^T w, v>, and both are NaN or neither: where derivatives have jumps, where values are equal, infinite or NaN.
+TEST(SingularPoints, ExtremesOfNaN) {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  Array (*const extremes[])(const Array&, const Axes&) = {[](const Array& x, const Axes& axes) { return max(x, axes); },
+                                                          [](const Array& x, const Axes& axes) { return -min(-x, axes); }};
+  for (const auto& extreme : extremes) {
+    const auto guarded = [&](const Array& x) { return sum(where(isnan(sum(x, 1)), 0, extreme(x, 1))); };
+    const Array rows({{1.0f, nan}, {3.0f, 4.0f}});
+    EXPECT_EQ(grad(guarded)(rows).to_vector<float>(), (std::vector<float>{0, 0, 0, 1}));
+    EXPECT_EQ(compile(grad(guarded))(rows).to_vector<float>(), (std::vector<float>{0, 0, 0, 1}));
+    const auto pole = [&](const Array& x) { return 1 / (extreme(x, {}) - 3); };
+    EXPECT_EQ(grad(pole)(Array({1.0f, 2.0f, 3.0f})).to_vector<float>(), (std::vector<float>{0, 0, -inf}));
+  }
+}
+
 TEST(SingularPoints, ForwardAndReverseAgree) {
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::pair<const char*, Array (*)(const Array&)> functions[] = {
