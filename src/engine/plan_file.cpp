@@ -162,6 +162,7 @@ class Reader {
   }
   void raw(void* to, std::size_t n) {
     if (n > left_.size()) return fail();
+    if (n == 0) return;  // there may be no address
     std::memcpy(to, left_.data(), n);
     left_.remove_prefix(n);
   }
