@@ -99,19 +99,7 @@ auto compile(F&& f, const CompileOptions& options = {}, std::source_location whe
   using D = std::decay_t<F>;
   return Compiled<D>(D(std::forward<F>(f)), options, detail::Captured<>{}, where);
 }
-// `same_as<bool>`: braces do not deduce it, so compile(f, {}) and compile(f, {.shapeless = true}) never see this overload.
-/// compile(f, {.shapeless = shapeless}).
-template <Compile F>
-auto compile(F&& f, std::same_as<bool> auto shapeless, std::source_location where = std::source_location::current()) {
-  using D = std::decay_t<F>;
-  return Compiled<D>(D(std::forward<F>(f)), {.shapeless = shapeless}, detail::Captured<>{}, where);
-}
-/// compile(f, captured(model, optimizer)): these are state, although f reaches them by reference.
-template <Compile F, class... T>
-auto compile(F&& f, detail::Captured<T...> trees, std::source_location where = std::source_location::current()) {
-  using D = std::decay_t<F>;
-  return Compiled<D>(D(std::forward<F>(f)), CompileOptions{}, trees, where);
-}
+/// compile(f, options, captured(model, optimizer)): these are state, although f reaches them by reference.
 template <Compile F, class... T>
 auto compile(F&& f, const CompileOptions& options, detail::Captured<T...> trees,
              std::source_location where = std::source_location::current()) {
@@ -119,10 +107,20 @@ auto compile(F&& f, const CompileOptions& options, detail::Captured<T...> trees,
   return Compiled<D>(D(std::forward<F>(f)), options, trees, where);
 }
 template <Compile F, class... T>
+auto compile(F&& f, detail::Captured<T...> trees, std::source_location where = std::source_location::current()) {
+  return sinter::compile(std::forward<F>(f), CompileOptions{}, trees, where);
+}
+// `same_as<bool>`: braces do not deduce it, so compile(f, {}) and compile(f, {.shapeless = true}) never see these overloads.
+/// compile(f, {.shapeless = shapeless}, trees).
+template <Compile F, class... T>
 auto compile(F&& f, std::same_as<bool> auto shapeless, detail::Captured<T...> trees,
              std::source_location where = std::source_location::current()) {
-  using D = std::decay_t<F>;
-  return Compiled<D>(D(std::forward<F>(f)), {.shapeless = shapeless}, trees, where);
+  return sinter::compile(std::forward<F>(f), CompileOptions{.shapeless = shapeless}, trees, where);
+}
+/// compile(f, {.shapeless = shapeless}).
+template <Compile F>
+auto compile(F&& f, std::same_as<bool> auto shapeless, std::source_location where = std::source_location::current()) {
+  return sinter::compile(std::forward<F>(f), CompileOptions{.shapeless = shapeless}, detail::Captured<>{}, where);
 }
 /// compile(), with the first parameter as state also where f is generic.
 template <CompileWithState F>
