@@ -6,7 +6,6 @@
 #include <limits>
 #include <list>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <unordered_map>
 
