@@ -58,6 +58,43 @@ TEST(Functions, ProductsOfSharedMatrices) {
   }
 }
 
+// A batch of matrices cut out of something else, in any order of its axes, lies as it likes: its matrices may interleave, or have rows that
+// reach past the next matrix. Products are those of copies (a library may sum another layout in another order), and the same compiled.
+TEST(Functions, ProductsOfPieces) {
+  const Array numbers = random::uniform(-1, 1, {20 * 78 * 80}, float32, random::key(5));
+  // Stored with its axes in this order, with every second element of some, and with something behind each or not.
+  const auto piece = [&](const std::array<int, 3>& sizes, const std::array<int, 3>& order, int apart, bool tight, Dtype t) {
+    std::array<int, 3> step, stored;
+    std::vector<int> back(3);
+    for (std::size_t i = 0; i < 3; ++i) step[i] = 1 + (apart >> i & 1);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto axis = static_cast<std::size_t>(order[i]);
+      stored[i] = tight ? step[axis] * (sizes[axis] - 1) + 1 : step[axis] * sizes[axis] + 2;
+      back[axis] = static_cast<int>(i);
+    }
+    const Array all = astype(reshape(slice(numbers, {0}, {stored[0] * stored[1] * stored[2]}), {stored[0], stored[1], stored[2]}), t);
+    eval(all);
+    const auto stop = [&](std::size_t i) { return step[i] * (sizes[i] - 1) + 1; };
+    return slice(transpose(all, back), {0, 0, 0}, {stop(0), stop(1), stop(2)}, {step[0], step[1], step[2]});
+  };
+  for (const auto& [t, tolerance] : {std::pair(float32, 1e-5), {float64, 1e-13}, {bfloat16, 2e-2}})
+    for (const auto [n, m, k] : {std::array{5, 33, 1}, {5, 6, 7}, {1, 33, 5}, {16, 7, 33}, {5, 1, 6}, {2, 5, 1}})
+      for (const std::array order : {std::array{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}})
+        for (int apart = 0; apart < 8; ++apart)
+          for (const bool tight : {true, false}) {
+            const auto product = compile([](const Array& x, const Array& y) { return matmul(x, y); });
+            const Array x = piece({n, m, k}, order, apart, tight, t), y = piece({n, k, 9}, order, apart, tight, t);
+            const Array a = x * 1, b = y * 1;
+            eval(a, b);
+            const Array expected = matmul(a, b);
+            for (const auto& [x, y] : {std::pair(x, b), {a, y}, {x, y}}) {
+              const Array r = matmul(x, y);
+              EXPECT_TRUE(allclose(r, expected, tolerance, tolerance).item<bool>() && array_equal(r, product(x, y)).item<bool>())
+                  << t << ' ' << n << 'x' << m << 'x' << k << " axes " << order[0] << order[1] << order[2] << " apart " << apart << tight;
+            }
+          }
+}
+
 // Products of few rows or columns: against sums in double; and the same bits however the matrices lie, on any threads.
 TEST(Functions, ProductsOfFewRows) {
   const int before = omp_get_max_threads();
