@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "fuzz/ways.h"
+#include "sinter/memory.h"
 
 namespace sinter::fuzz {
 namespace {
@@ -52,6 +53,10 @@ struct OwnCache {
   fs::path path;
   const pid_t process = getpid();
 } own_cache;
+
+// States may grow with every call, until the system ends the process; with a limit what needs more is an error. Bytes: what is compared
+// takes eight or more for each of them.
+const std::size_t no_limit = set_memory_limit(std::size_t{64} << 20);
 
 // Another folder: for one who looks at a program.
 fs::path folder_of_programs() {
