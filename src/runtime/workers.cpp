@@ -1,5 +1,6 @@
 #include "runtime/workers.h"
 
+#include <omp.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -7,8 +8,6 @@
 #include <exception>
 #include <mutex>
 #include <vector>
-
-#include "runtime/pool.h"
 
 namespace sinter::runtime {
 namespace {
@@ -44,7 +43,7 @@ void run_on_workers(std::int64_t n, std::size_t stack_bytes, FunctionRef<void(st
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stack_bytes);
-  const std::int64_t wanted = std::min<std::int64_t>(n, max_threads());
+  const std::int64_t wanted = std::min<std::int64_t>(n, omp_get_num_procs());
   std::vector<pthread_t> threads;
   threads.reserve(static_cast<std::size_t>(std::max<std::int64_t>(wanted, 0)));  // they work with this frame: nothing may fail from here on
   for (std::int64_t i = wanted; i > 0; --i) {

@@ -7,8 +7,8 @@
 
 namespace sinter::runtime {
 
-/// Calls f(i) for each i in [0, n), on up to max_threads() threads with stacks of `stack_bytes`. Returns when all are done; the first
-/// exception is thrown again here.
+/// Calls f(i) for each i in [0, n), on a thread for each core that the process may run on, however many compute, with stacks of
+/// `stack_bytes`. Returns when all are done; the first exception is thrown again here.
 void run_on_workers(std::int64_t n, std::size_t stack_bytes, FunctionRef<void(std::int64_t)> f);
 
 }  // namespace sinter::runtime

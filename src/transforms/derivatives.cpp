@@ -1,4 +1,6 @@
 // pull_back, push_forward and the transforms made of them. Layer: transforms.
+#include <algorithm>
+
 #include "base/check.h"
 #include "transforms/rules.h"
 #include "transforms/transforms.h"
@@ -24,6 +26,29 @@ std::vector<char> active_nodes(const Graph& g, Ids wrt) {
   return active;
 }
 
+// Views of an array of the same shape that change nothing. Others may be of the same shape, too: a flip, a transpose.
+bool keeps_elements(const Node& n) {
+  if (n.op != Op::Slice) return n.op == Op::Reshape || n.op == Op::Broadcast || n.op == Op::Pad;
+  return std::all_of(n.attrs.end() - static_cast<std::ptrdiff_t>(n.type.shape.size()), n.attrs.end(),
+                     [](const Dim& step) { return step == 1; });
+}
+
+// What each node shows. Where sizes change there are views of which it is not certain that they change nothing: functions of fixed sizes
+// have no such node. Where they do change nothing, and something else reads what they show, their cotangents are of that: so that all that
+// it gets adds up in the same order as without them.
+std::vector<Id> shown_by(const Graph& g, const std::vector<char>& active) {
+  std::vector<Id> shown(g.size());
+  const std::vector<int> uses = graph::count_uses(g);
+  for (Id id = 0; id < g.size(); ++id) {
+    shown[id] = id;
+    const Node& n = g[id];
+    if (!active[id] || !keeps_elements(n)) continue;
+    const Id in = n.in[0];
+    if ((uses[in] > 1 || uses[shown[in]] > 1) && n.type.shape == g[in].type.shape) shown[id] = shown[in];
+  }
+  return shown;
+}
+
 // Operations that add up elements of their operands: an operand's element is under where() if all elements that show it are.
 bool moves_elements(Op op) { return ops::info(op).kind == ops::OpKind::View || ops::info(op).kind == ops::OpKind::Map || op == Op::Sum; }
 
@@ -31,12 +56,15 @@ bool moves_elements(Op op) { return ops::info(op).kind == ops::OpKind::View || o
 std::vector<Sym> reached(const Flow& flow, const Call& call, Flow& scratch) {
   const Sym taken = flow.taken[call.id];
   if (!taken || !moves_elements(call.node.op)) return {};
-  if (scratch.sums.empty()) scratch = {std::vector<Sym>(flow.sums.size()), std::vector<Sym>(flow.sums.size()), {}, flow.active};
+  if (scratch.sums.empty()) scratch = {std::vector<Sym>(flow.sums.size()), std::vector<Sym>(flow.sums.size()), {}, flow.active, flow.shown};
   Cotangents to(scratch, call);
   rule_of(call.node.op).vjp(call, cast(taken, call.dtype()), to);
   std::vector<Sym> result;
-  for (Id in : call.node.in) result.push_back(scratch.sums[in] ? scratch.sums[in] != 0 : kZero);
-  for (Id in : call.node.in) scratch.sums[in] = scratch.taken[in] = kZero;
+  for (Id in : call.node.in) {
+    const Sym& sum = scratch.sums[flow.shown[in]];
+    result.push_back(sum ? sum != 0 : kZero);
+  }
+  for (Id in : call.node.in) scratch.sums[flow.shown[in]] = scratch.taken[flow.shown[in]] = kZero;
   return result;
 }
 
@@ -77,12 +105,14 @@ Graph with_outputs(Graph g, Ids nodes, Ids derivatives) {
 
 std::vector<Id> pull_back(Graph& g, Ids outputs, Ids cotangents, Ids wrt) {
   for (Id id : wrt) check_type(g, id, graph::kKeep);
-  Flow flow{std::vector<Sym>(g.size()), std::vector<Sym>(g.size()), {}, active_nodes(g, wrt)}, scratch;
+  Flow flow{std::vector<Sym>(g.size()), std::vector<Sym>(g.size()), {}, active_nodes(g, wrt), {}}, scratch;
+  flow.shown = shown_by(g, flow.active);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (cotangents[i] == graph::kKeep) continue;  // of any dtype
     check_type(g, outputs[i], cotangents[i]);
-    Sym& sum = flow.sums[outputs[i]];
-    if (flow.active[outputs[i]]) sum = sum_of(sum, {&g, cotangents[i]});
+    const Id shown = flow.shown[outputs[i]];
+    Sym& sum = flow.sums[shown];
+    if (flow.active[shown]) sum = sum_of(sum, reshape({&g, cotangents[i]}, Shape(g[shown].type.shape)));
   }
   for (Id id = static_cast<Id>(flow.sums.size()); id-- > 0;) {
     const bool several = ops::has_bodies(g[id].op);

@@ -33,10 +33,15 @@ const Rule& rule_of(Op op) {
 }
 const BodyRule& body_rule_of(Op op) { return structured_rule<BodyRule>(op); }
 
-void Cotangents::add(std::size_t operand, const Sym& cotangent, Sym taken) {
+void Cotangents::add(std::size_t operand, Sym cotangent, Sym taken) {
   if (!wanted(operand) || !cotangent) return;
   if (!reached_.empty()) taken = reached_[operand];
-  const Id id = call_.node.in[operand];
+  const Id id = flow_.shown[call_.node.in[operand]];
+  if (id != call_.node.in[operand]) {
+    const Shape shape = (*call_.graph)[id].type.shape;
+    cotangent = reshape(cotangent, shape);
+    if (taken) taken = reshape(taken, shape);
+  }
   Sym &sum = flow_.sums[id], &of_operand = flow_.taken[id];
   if (!sum)
     of_operand = taken;

@@ -40,12 +40,14 @@ struct Call {
   }
 };
 
-/// The cotangents of all nodes. `taken`: where a node is under where() alone, the condition, of its shape, under which that takes it:
-/// elsewhere its cotangent is 0 and has to stay so, whatever the slopes are below it. Zero: no such condition.
+/// The cotangents of all nodes. `shown`: what a node shows, element by element: itself, or another where it is a view that changes nothing
+/// (shown_by). Cotangents are those of what is shown. `taken`: where a node is under where() alone, the condition, of its shape, under
+/// which that takes it: elsewhere its cotangent is 0 and has to stay so, whatever the slopes are below it. Zero: no such condition.
 struct Flow {
   std::vector<Sym> sums, taken;
   OfResults of_results;
   std::vector<char> active;  // nodes whose cotangents are of use
+  std::vector<Id> shown;
 };
 
 /// Where a vjp rule leaves the cotangents of operands.
@@ -58,7 +60,7 @@ class Cotangents {
   /// Flow::taken of the node itself.
   Sym taken() const { return flow_.taken[call_.id]; }
   /// Adds to the operand's cotangent: of the operand's type, or zero; and 0 where `taken`, if there is one, does not hold.
-  void add(std::size_t operand, const Sym& cotangent, Sym taken = kZero);
+  void add(std::size_t operand, Sym cotangent, Sym taken = kZero);
   /// Of a get: adds to the cotangent of this result, of `count`, of its operand.
   void add_result(std::size_t result, std::size_t count, const Sym& cotangent);
 

@@ -34,6 +34,31 @@ Array indices(const Shape& shape, std::int64_t below) {
 Arrays matrix(std::int64_t n, std::int64_t m) { return {numbers({n, m})}; }
 Arrays two(std::int64_t n, std::int64_t m) { return {numbers({n, m}), numbers({n, m}, 2)}; }
 
+// Derivatives by the first argument, which a loss reads directly, and twice through each of these.
+using View = Array (*)(const Array& a, const Array& b);
+Arrays gradients_through(const Arrays& x, std::span<const View> views) {
+  Arrays results;
+  for (const View view : views) {
+    auto loss = [view](const Array& a, const Array& b) {
+      const Array v = view(a, b);
+      return sum(exp(v) * 0.3) + sum(v * v * v) + sum(sin(a) * b) + sum(a);
+    };
+    results.push_back(grad(loss)(x[0], x[1]));
+  }
+  return results;
+}
+constexpr View kViews[] = {
+    [](const Array& a, const Array& b) { return a * b + a; },
+    [](const Array& a, const Array& b) { return broadcast_to(a, b.shape()); },
+    [](const Array& a, const Array& b) { return reshape(a, b.shape()); },
+    [](const Array& a, const Array& b) { return slice(a, {0, 0}, {b.shape(0), b.shape(1)}); },
+    [](const Array& a, const Array& b) { return pad(a, {{0, b.shape(0) - a.shape(0)}, {0, 0}}); },
+    [](const Array& a, const Array& b) { return reshape(broadcast_to(a, b.shape()), a.shape()); },
+    [](const Array& a, const Array&) { return flip(a); },
+    [](const Array& a, const Array& b) { return where(b > 1.5, broadcast_to(a, b.shape()), a); },
+};
+constexpr View kSwaps[] = {[](const Array& a, const Array&) { return reshape(a, {a.shape(1), a.shape(0)}); }};
+
 std::vector<Case> cases() {
   std::vector<Case> list{
       {"input", "input", matrix, [](const Arrays& x) { return x; }},
@@ -193,6 +218,9 @@ std::vector<Case> cases() {
          auto [a, b] = grad<0, 1>(loss)(x[0], x[1]);
          return Arrays{a, b};
        }},
+      // Views that a call of fixed sizes does not see: what reaches their operand adds up in the same order.
+      {"gradients_through_views", "", two, [](const Arrays& x) { return gradients_through(x, kViews); }},
+      {"gradients_through_swapped_sizes", "", two, [](const Arrays& x) { return gradients_through(x, kSwaps); }, 2},
       {"vmap", "", two,
        [](const Arrays& x) {
          auto f = [](const Array& a, const Array& b) { return softmax(a, 0) * sum(b) + cumsum(b, 0) - flip(a); };
