@@ -123,6 +123,7 @@ class Emitter : public ops::Machine {
     if (frame.prefetch != 0) prefetch_lines(address, frame.prefetch, bytes, write);
   }
   void interleave(llvm::SmallVectorImpl<llvm::Value*>& rows);
+  llvm::Value* between_[2] = {};  // numbers of lanes for it
   // From an address in steps between lanes, to one in steps between elements.
   struct Walk {
     llvm::Type* element;

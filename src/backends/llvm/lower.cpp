@@ -258,8 +258,15 @@ void Lowering::unflatten(Ref carry, const State& state, std::size_t& at) {
   if (is_complex(t)) values_[carry].im = take();
 }
 
-// A loop with its test at the bottom, behind a test for no iterations at all. `once`: at most one iteration.
+// A loop with its test at the bottom, behind a test for no iterations at all. `once`: at most one iteration. Where numbers say that there
+// is none, or one, there is no loop.
 Lowering::State Lowering::counted(Value* begin, Value* end, int step, bool once, State state, Body body) {
+  const auto *first = llvm::dyn_cast<llvm::ConstantInt>(begin), *behind = llvm::dyn_cast<llvm::ConstantInt>(end);
+  if (first && behind) {
+    const std::int64_t count = behind->getSExtValue() - first->getSExtValue();
+    if (count <= 0) return state;
+    if (once || count <= step) return body(begin, state);
+  }
   llvm::Function* f = builder_.GetInsertBlock()->getParent();
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   auto* inside = llvm::BasicBlock::Create(builder_.getContext(), "loop", f);

@@ -3,6 +3,7 @@
 // Padding lanes of a tail hold what lane 0 of part 0 holds: they then compute exactly what an active lane computes, so they neither
 // trap nor raise an exception of their own, and their addresses are valid. A gather needs no mask, and a scatter only where the loop
 // carries partials (else it writes lane 0's value to lane 0's place once more).
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include "backends/llvm/emitter.h"
@@ -200,10 +201,24 @@ void Emitter::interleave(llvm::SmallVectorImpl<Value*>& rows) {
     low.append({l, lanes + l});
     high.append({lanes / 2 + l, lanes + lanes / 2 + l});
   }
+  // LLVM looks for better shuffles in rounds of them, in vain, for a third of the time that it takes to make such a kernel: of numbers of
+  // lanes in a register it knows nothing.
+  const bool by_register = target_.avx512 && rows[0]->getType()->getPrimitiveSizeInBits() == 512 && lanes == 16;
+  auto between = [&](Value* x, Value* y, llvm::ArrayRef<int> places, Value*& numbers) -> Value* {
+    if (!by_register) return b.CreateShuffleVector(x, y, places);
+    if (!numbers) {
+      llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
+      const llvm::SmallVector<std::uint32_t, 16> words(places.begin(), places.end());
+      numbers = llvm::IRBuilder<>(entry.getTerminator()).CreateFreeze(llvm::ConstantDataVector::get(b.getContext(), words));
+    }
+    const bool floating = rows[0]->getType()->isFPOrFPVectorTy();
+    return b.CreateIntrinsic(floating ? llvm::Intrinsic::x86_avx512_vpermi2var_ps_512 : llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {},
+                             {x, numbers, y});
+  };
   llvm::SmallVector<Value*, 16> next;
   for (std::size_t r = 0; r < rows.size() / 2; ++r) {
-    next.push_back(b.CreateShuffleVector(rows[r], rows[r + rows.size() / 2], low));
-    next.push_back(b.CreateShuffleVector(rows[r], rows[r + rows.size() / 2], high));
+    next.push_back(between(rows[r], rows[r + rows.size() / 2], low, between_[0]));
+    next.push_back(between(rows[r], rows[r + rows.size() / 2], high, between_[1]));
   }
   rows.assign(next.begin(), next.end());
 }
