@@ -128,7 +128,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
       slots.push_back({at.storage, at.layout.offset * size_of(buffer.dtype)});
       uses.push_back({at.storage, buffer.written, l.buffers[i].same_index, size_of(buffer.dtype), slots.back().second});
     }
-    for (std::size_t i = 0; i < std::min<std::size_t>(uses.size(), 64); ++i) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(uses.size(), 63); ++i) {
       kernel::Buffer& buffer = l.kernel.buffers[i];
       if (buffer.written) launch.written |= std::uint64_t{1} << i;
       buffer.large = buffer.written && storages_[uses[i].storage].bytes >= base::knobs().stream_bytes && !kernel::reads(l.kernel, i);

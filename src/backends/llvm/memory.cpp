@@ -102,13 +102,29 @@ Value* Emitter::addresses(Value* buffer, llvm::Type* element, const Val& index, 
   return b.CreateGEP(element, address(buffer, element, i), offset);
 }
 
-void Emitter::prefetch_lines(Value* address, int ahead, int bytes, bool write, bool far) {
+void Emitter::prefetch_lines(Value* address, int bytes, bool write, bool far) {
   constexpr std::uint32_t kAllLevels = 3, kSecondLevel = 2;
   for (int at = 0; at < bytes; at += kLine) {
-    Value* place = b.CreateConstGEP1_64(b.getInt8Ty(), address, static_cast<std::uint64_t>(ahead + at));
+    Value* place = b.CreateConstGEP1_64(b.getInt8Ty(), address, static_cast<std::uint64_t>(at));
     b.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
                       {place, b.getInt32(write), b.getInt32(far ? kSecondLevel : kAllLevels), b.getInt32(1)});
   }
+}
+
+// Of the same base, so that all accesses of a loop share one sum, and take no registers for bases of their own.
+Value* Emitter::ahead_of(Value* address) {
+  if (frame.prefetch >= kernel::kFar) return b.CreateConstGEP1_64(b.getInt8Ty(), address, static_cast<std::uint64_t>(frame.prefetch));
+  const auto* step = llvm::dyn_cast<llvm::GetElementPtrInst>(address);
+  const bool is_sum = step && step->getNumIndices() == 1;
+  llvm::Type* element = is_sum ? step->getSourceElementType() : b.getInt8Ty();
+  const int elements = frame.prefetch / bytes_of(element);
+  Value*& distance = distances_[elements];
+  if (!distance) {
+    llvm::IRBuilder<> entry(b.GetInsertBlock()->getParent()->getEntryBlock().getTerminator());
+    distance = entry.CreateSelect(near, entry.getInt64(0), entry.getInt64(static_cast<std::uint64_t>(elements)));
+  }
+  return is_sum ? b.CreateGEP(element, step->getOperand(0), b.CreateAdd(step->getOperand(1), distance))
+                : b.CreateGEP(element, address, distance);
 }
 
 // Nothing that follows moves before what has been asked for: behind loads, or one by one among them, that takes 1.2 times as long.
@@ -123,7 +139,7 @@ void Emitter::prefetch(Value* buffer, Dtype dtype, const Val& index, bool write,
   llvm::Type* element = llvm::IntegerType::get(b.getContext(), static_cast<unsigned>(8 * size_of(dtype)));
   Value* start = address(buffer, element, bundles_[index.id]);
   const int vector = frame.width * size_of(dtype);
-  auto ask = [&] { prefetch_lines(start, 0, frame.parts * vector, write, far); };
+  auto ask = [&] { prefetch_lines(start, frame.parts * vector, write, far); };
   if (streams && vector >= kLeastStreamed)  // whole lines go past the caches, the few others of a row are not worth asking for
     return either(streams, [] {}, ask);
   ask();
@@ -256,7 +272,7 @@ void Emitter::tile_of_all(const Walk& walk) {
       Value* fits = b.CreateICmpSLT(b.CreateAdd(first, elements), walk.count);
       Value* lane = b.CreateGEP(walk.element, walk.from, b.CreateAdd(first, b.CreateSelect(fits, within, beyond)));
       for (int l = 0; l < frame.width; ++l, lane = b.CreateGEP(walk.element, lane, walk.between_lanes))
-        prefetch_lines(lane, 0, frame.width * bytes_of(walk.element), false);
+        prefetch_lines(lane, frame.width * bytes_of(walk.element), false);
     }
     square(walk, whole ? first : b.CreateSelect(b.CreateICmpSLT(first, last), first, last));
   });
@@ -275,7 +291,7 @@ void Emitter::ask_for_later(const Walk& walk, Value* number) {
     Value* lane = b.CreateMul(b.CreateUDiv(line, constant(lines)), constant(2));
     Value* start = b.CreateGEP(walk.element, walk.later, b.CreateMul(lane, walk.between_lanes));
     Value* offset = b.CreateMul(b.CreateURem(line, constant(lines)), constant(kLine));
-    prefetch_lines(b.CreateGEP(b.getInt8Ty(), start, offset), 0, run * kLine, false, true);
+    prefetch_lines(b.CreateGEP(b.getInt8Ty(), start, offset), run * kLine, false, true);
   }
 }
 
