@@ -25,7 +25,7 @@ void Plan::finish() {
 
 std::uint64_t streams_of(const Launch& l, const Memory& memory) {
   std::uint64_t streams = l.large;
-  auto has = [](std::uint64_t bits, std::size_t b) { return b < 64 && (bits >> b & 1) != 0; };
+  auto has = [](std::uint64_t bits, std::size_t b) { return b < kernel::kMostStreams && (bits >> b & 1) != 0; };
   for (std::size_t r = 0; r < l.buffers.size(); ++r)
     for (std::size_t w = 0; w < l.buffers.size() && !has(l.written, r); ++w)
       if (has(streams, w) && memory.at(l.buffers[w]) == memory.at(l.buffers[r])) streams &= ~(std::uint64_t{1} << w);
@@ -194,7 +194,7 @@ void Plan::run_part(std::span<char* const> inputs, std::span<char* const> output
   for (const Step& step : steps_) {
     if (const Launch* l = std::get_if<Launch>(&step)) {
       const double start = timed ? now_ms() : 0;
-      run_launch(*l, constants_, interpreted, near_of(*l), words.data(), scratch, at);
+      run_launch(*l, constants_, interpreted, 0, words.data(), scratch, at);
       if (timed) note_time(step, now_ms() - start);
     } else {
       run_call(std::get<Call>(step), at);

@@ -125,8 +125,6 @@ class Emitter : public ops::Machine {
     if (frame.prefetch != 0) prefetch_lines(ahead_of(address), bytes, write);
   }
   void interleave(llvm::SmallVectorImpl<llvm::Value*>& rows);
-  llvm::Value* between_[2] = {};           // numbers of lanes for it
-  std::map<int, llvm::Value*> distances_;  // by the number of elements: that, or 0 where `near`
   // From an address in steps between lanes, to one in steps between elements.
   struct Walk {
     llvm::Type* element;
@@ -149,6 +147,8 @@ class Emitter : public ops::Machine {
   std::vector<Bundle> bundles_;
   int calls_ = 0;
   Rolled* rolled_ = nullptr;
+  llvm::Value* between_[2] = {};           // numbers of lanes, for interleave()
+  std::map<int, llvm::Value*> distances_;  // by the number of elements: that, or 0 where `near`
   std::map<std::pair<Dtype, std::uint64_t>, std::uint32_t> constants_;
   std::map<std::tuple<llvm::Value*, llvm::Type*, llvm::Value*>, llvm::Value*> starts_;           // by buffer, element and place
   std::map<std::tuple<llvm::BasicBlock*, llvm::Value*, llvm::Value*>, llvm::Value*> quotients_;  // by place, index and size

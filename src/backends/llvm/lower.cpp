@@ -86,10 +86,12 @@ std::vector<llvm::BasicBlock*> Lowering::run(llvm::Function* f) {
   end_ = f->getArg(1);
   words_ = f->getArg(2);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", f));
-  static_assert(kernel::kNear == std::uint64_t{1} << 63);
-  emitter_.near = builder_.CreateICmpSLT(f->getArg(3), builder_.getInt64(0));
+  emitter_.near = builder_.CreateICmpNE(builder_.CreateAnd(f->getArg(3), kernel::kNear), builder_.getInt64(0));
   load_arguments();
   find_streams(f->getArg(3));
+  auto* body = llvm::BasicBlock::Create(builder_.getContext(), "body", f);
+  builder_.CreateBr(body);  // the entry is complete: what is found out later goes before its end
+  builder_.SetInsertPoint(body);
   block(0, k_.body.size());
   if (emitter_.fence) {  // so that other threads see what was stored past the caches
     Value* any = builder_.CreateICmpNE(builder_.CreateAnd(f->getArg(3), ~kernel::kNear), builder_.getInt64(0));
@@ -101,7 +103,7 @@ std::vector<llvm::BasicBlock*> Lowering::run(llvm::Function* f) {
 
 void Lowering::find_streams(Value* word) {
   for (std::size_t n = 0; n < k_.buffers.size(); ++n) {
-    const bool never = !plan_.streams || !k_.buffers[n].large || n >= 63;
+    const bool never = !plan_.streams || !k_.buffers[n].large || n >= kernel::kMostStreams;
     Value* bit = never ? nullptr : builder_.CreateAnd(word, builder_.getInt64(std::uint64_t{1} << n));
     streams_.push_back(never ? nullptr : builder_.CreateICmpNE(bit, builder_.getInt64(0)));
   }

@@ -25,7 +25,7 @@ void Rows::open_row(std::int64_t tasks) {
     nest_.open_rows(b_, outer_, row);
     return nest_.position();
   };
-  if (prefetches_rows_) {  // of the last row that one: what lies behind it is another's
+  if (prefetches_rows_) {  // a run's last row asks for itself: what lies behind may be another's
     const Ref last = integer(Op::Subtract, b_.range(1), b_.index(1));
     next_row_ = position_at(integer(Op::Minimum, plus(b_, row_, b_.index(1)), last));
   }
