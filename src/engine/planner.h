@@ -88,7 +88,7 @@ class Planner {
                  std::optional<kernel::CallDesc> product = {});
   void emit_copy(Id from, const Place& to, const Shape& shape);
   void emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const Place&(Id)> place_of, FunctionRef<Id(Id)> constant_of);
-  std::pair<Place, kernel::CallDesc::Matrix> product_operand(Id id);
+  std::pair<Place, kernel::CallDesc::Matrix> product_operand(Id id, std::int64_t batch, bool of_library);
   Worth worth() const;  // of its kernels
   void assign_buffers();
   std::vector<Block> make_blocks();

@@ -128,7 +128,7 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
       slots.push_back({at.storage, at.layout.offset * size_of(buffer.dtype)});
       uses.push_back({at.storage, buffer.written, l.buffers[i].same_index, size_of(buffer.dtype), slots.back().second});
     }
-    for (std::size_t i = 0; i < std::min<std::size_t>(uses.size(), 64); ++i) {
+    for (std::size_t i = 0; i < std::min(uses.size(), kernel::kMostStreams); ++i) {
       kernel::Buffer& buffer = l.kernel.buffers[i];
       if (buffer.written) launch.written |= std::uint64_t{1} << i;
       buffer.large = buffer.written && storages_[uses[i].storage].bytes >= base::knobs().stream_bytes && !kernel::reads(l.kernel, i);
@@ -162,9 +162,10 @@ void Planner::emit_lowered(std::vector<kernel::Lowered> list, FunctionRef<const 
   }
 }
 
-std::pair<Planner::Place, kernel::CallDesc::Matrix> Planner::product_operand(Id id) {
+std::pair<Planner::Place, kernel::CallDesc::Matrix> Planner::product_operand(Id id, std::int64_t batch, bool of_library) {
   const Shape& shape = g_[id].type.shape;
-  if (auto m = graph::matrix_layout(shape, places_[id]->layout.strides)) return {*places_[id], *m};
+  const auto m = graph::matrix_layout(shape, places_[id]->layout.strides);
+  if (m && (!of_library || ops::lie_apart(*m, shape[shape.size() - 2], shape.back(), batch))) return {*places_[id], *m};
   Place copy{new_storage(bytes_of(g_[id].type), kNoItem), {0, graph::row_major(shape)}};
   emit_copy(id, copy, shape);
   return {copy, *graph::matrix_layout(shape, copy.layout.strides)};
@@ -181,9 +182,10 @@ void Planner::emit_product(Id id) {
   desc.k = g_[n.in[0]].type.shape[rank - 1];
   for (std::size_t d = 0; d + 2 < rank; ++d) desc.batch *= n.type.shape[d];
   Place x, y, out = *places_[id];
-  std::tie(x, desc.x) = product_operand(n.in[0]);
-  std::tie(y, desc.y) = product_operand(n.in[1]);
-  if (ops::has_few_rows(desc.m, desc.n, desc.k)) return emit_few_rows(desc, x, y, out);
+  const bool few_rows = ops::has_few_rows(desc.m, desc.n, desc.k);
+  std::tie(x, desc.x) = product_operand(n.in[0], desc.batch, !few_rows);
+  std::tie(y, desc.y) = product_operand(n.in[1], desc.batch, !few_rows);
+  if (few_rows) return emit_few_rows(desc, x, y, out);
   emit_call(backends::make_product(desc), {{x, false}, {y, false}, {out, true}}, size_of(desc.dtype), desc);
 }
 

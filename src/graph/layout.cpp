@@ -119,10 +119,6 @@ std::optional<ops::Product::Matrix> matrix_layout(const Shape& shape, const Stri
     next = s[d] * shape[d];
   }
   m.leading = std::max<std::int64_t>(m.leading, 1);
-  // One behind the other, or side by side in rows that hold them all; libraries take no others, which slices with steps make.
-  const std::int64_t lines = m.transposed ? columns : rows, length = m.transposed ? rows : columns;
-  const bool behind = m.batch >= m.leading * lines, beside = m.batch >= length && m.leading >= next.value_or(0);
-  if (m.batch != 0 && !behind && !beside) return std::nullopt;
   return m;
 }
 

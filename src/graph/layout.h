@@ -31,7 +31,7 @@ std::int64_t distinct_elements(const Shape& shape, const Strides& strides);
 /// an operand with gaps; as_strided of an operand that is not row-major): then the operand must be copied first.
 std::optional<Layout> view_layout(ops::Op op, const ops::Attrs& attrs, const Shape& result, const Shape& operand, const Layout& layout);
 
-/// How a library can read matrices, the last two axes, where they lie; none: they must be copied first.
+/// How a product can read matrices, the last two axes, where they lie (libraries: ops::lie_apart); none: they must be copied first.
 std::optional<ops::Product::Matrix> matrix_layout(const Shape& shape, const Strides& strides);
 
 }  // namespace sinter::graph

@@ -6,8 +6,8 @@
 // Arguments. Everything that is not structure is an argument, so that one kernel serves all sizes: `Arg` reads 64-bit integers
 // (extents, strides, offsets), `Scalar` reads scalar operands by bits, Load and Store go through `Buffer`s. A launch passes one block
 // of 64-bit words: buffers (pointers), then integers, then scalars. Beside it, a word `streams`: where bit b is set, buffer b, a large
-// one, is written and not soon read, so stores to it may pass the caches. It changes no result. A scratch buffer is memory of the running
-// thread's own, in which a run of the kernel finds nothing and leaves nothing.
+// one, is written and not soon read, so stores to it may pass the caches; where kNear is, loops do not prefetch beyond what they access. It
+// changes no result. A scratch buffer is memory of the running thread's own, in which a run of the kernel finds nothing and leaves nothing.
 //
 // Loops.
 //   Parallel  the outermost loop, at most one. A launch runs any sub-range of its iterations, in order, on any thread (a run). Results do
@@ -88,6 +88,10 @@ struct Buffer {
   bool large = false;    // a launch may say that it streams; the kernel writes it and does not read it
   bool operator==(const Buffer&) const = default;
 };
+
+/// Of a launch's streams: buffers below kMostStreams have a bit each. kNear: arrays are small.
+inline constexpr std::size_t kMostStreams = 63;
+inline constexpr std::uint64_t kNear = std::uint64_t{1} << kMostStreams;
 
 struct Kernel {
   std::string name;  // of its operations, for people: "exp_add"; not part of its identity

@@ -23,6 +23,13 @@ inline Product::Matrix dense(std::int64_t rows, std::int64_t columns, bool trans
   return {transposed, std::max<std::int64_t>(transposed ? rows : columns, 1), rows * columns};
 }
 
+/// As libraries want the matrices of a batch: one behind the other, or side by side in lines that hold them all. Slices with steps make
+/// others, which interleave.
+inline bool lie_apart(const Product::Matrix& m, std::int64_t rows, std::int64_t columns, std::int64_t batch) {
+  const std::int64_t lines = m.transposed ? columns : rows, length = m.transposed ? rows : columns;
+  return m.batch == 0 || m.batch >= m.leading * lines || (m.batch >= length && m.leading >= m.batch * batch);
+}
+
 /// Of (m, k) by (k, n). With up to 4 rows or columns a product is bound by reading the other matrix: a library gains nothing by packing it,
 /// and makes code for each new size. Where many short sums are asked for, their ends cost more than that. This is a part of the product's
 /// definition, for the sum has another order: of sizes alone. Sizes are integers, or Dims, of which no more is asked than this.

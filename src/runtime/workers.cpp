@@ -1,7 +1,7 @@
 #include "runtime/workers.h"
 
-#include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -36,6 +36,14 @@ void* start(void* work) {
   return nullptr;
 }
 
+// A plan's longest kernel decides when all are there; more threads take memory, and cores that others want.
+constexpr std::int64_t kMostWorkers = 8;
+
+std::int64_t cores() {  // that the calling thread may run on, and threads that it starts
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : kMostWorkers;
+}
+
 }  // namespace
 
 void run_on_workers(std::int64_t n, std::size_t stack_bytes, FunctionRef<void(std::int64_t)> f) {
@@ -43,7 +51,7 @@ void run_on_workers(std::int64_t n, std::size_t stack_bytes, FunctionRef<void(st
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stack_bytes);
-  const std::int64_t wanted = std::min<std::int64_t>(n, omp_get_num_procs());
+  const std::int64_t wanted = std::min({n, cores(), kMostWorkers});
   std::vector<pthread_t> threads;
   threads.reserve(static_cast<std::size_t>(std::max<std::int64_t>(wanted, 0)));  // they work with this frame: nothing may fail from here on
   for (std::int64_t i = wanted; i > 0; --i) {

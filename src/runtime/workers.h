@@ -7,8 +7,8 @@
 
 namespace sinter::runtime {
 
-/// Calls f(i) for each i in [0, n), on a thread for each core that the process may run on, however many compute, with stacks of
-/// `stack_bytes`. Returns when all are done; the first exception is thrown again here.
+/// Calls f(i) for each i in [0, n), on a thread for each core that the calling thread may run on (8 at most), however many threads compute;
+/// with stacks of `stack_bytes`. Returns when all are done; the first exception is thrown again here.
 void run_on_workers(std::int64_t n, std::size_t stack_bytes, FunctionRef<void(std::int64_t)> f);
 
 }  // namespace sinter::runtime

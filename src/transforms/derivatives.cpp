@@ -1,7 +1,10 @@
 // pull_back, push_forward and the transforms made of them. Layer: transforms.
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 #include "base/check.h"
+#include "base/symbols.h"
 #include "transforms/rules.h"
 #include "transforms/transforms.h"
 
@@ -26,25 +29,39 @@ std::vector<char> active_nodes(const Graph& g, Ids wrt) {
   return active;
 }
 
-// Views of an array of the same shape that change nothing. Others may be of the same shape, too: a flip, a transpose.
-bool keeps_elements(const Node& n) {
-  if (n.op != Op::Slice) return n.op == Op::Reshape || n.op == Op::Broadcast || n.op == Op::Pad;
-  return std::all_of(n.attrs.end() - static_cast<std::ptrdiff_t>(n.type.shape.size()), n.attrs.end(),
-                     [](const Dim& step) { return step == 1; });
+// A view of the same shape that changes nothing, as a flip or a transpose does.
+bool keeps_elements(const Graph& g, const Node& n) {
+  if (n.op != Op::Reshape && n.op != Op::Broadcast && n.op != Op::Pad && n.op != Op::Slice) return false;
+  const auto rank = static_cast<std::ptrdiff_t>(n.type.shape.size());
+  if (n.op == Op::Slice && !std::all_of(n.attrs.end() - rank, n.attrs.end(), [](const Dim& step) { return step == 1; })) return false;
+  return n.type.shape == g[n.in[0]].type.shape;
 }
 
-// What each node shows. Where sizes change there are views of which it is not certain that they change nothing: functions of fixed sizes
-// have no such node. Where they do change nothing, and something else reads what they show, their cotangents are of that: so that all that
-// it gets adds up in the same order as without them.
-std::vector<Id> shown_by(const Graph& g, const std::vector<char>& active) {
+// By node, the first with the same elements. A graph has one node for what is certainly equal. Where sizes change, it has others that are
+// equal for the sizes of this call, but for other sizes may not be: views that change nothing, and what is computed of them or by sizes
+// that are equal. Functions of fixed sizes have no such nodes; so that all that an array gets adds up in the same order as there, the first
+// of them gets it.
+std::vector<Id> shown_by(const Graph& g, Ids wrt) {
   std::vector<Id> shown(g.size());
-  const std::vector<int> uses = graph::count_uses(g);
+  std::iota(shown.begin(), shown.end(), Id{0});
+  const auto changes = [&](Id id) { return base::changes(g[id].type.shape) || base::changes(g[id].attrs); };
+  if (std::none_of(shown.begin(), shown.end(), changes)) return shown;
+  std::map<std::pair<Op, std::vector<Id>>, std::vector<Id>> earlier;  // by operation and what its operands show
   for (Id id = 0; id < g.size(); ++id) {
-    shown[id] = id;
     const Node& n = g[id];
-    if (!active[id] || !keeps_elements(n)) continue;
-    const Id in = n.in[0];
-    if ((uses[in] > 1 || uses[shown[in]] > 1) && n.type.shape == g[in].type.shape) shown[id] = shown[in];
+    if (n.in.empty() || ops::has_bodies(n.op) || std::find(wrt.begin(), wrt.end(), id) != wrt.end()) continue;
+    if (keeps_elements(g, n)) {
+      shown[id] = shown[n.in[0]];
+      continue;
+    }
+    std::pair<Op, std::vector<Id>> key{n.op, {}};
+    for (Id in : n.in) key.second.push_back(shown[in]);
+    std::vector<Id>& others = earlier[std::move(key)];
+    const auto same = std::find_if(others.begin(), others.end(), [&](Id o) { return g[o].type == n.type && g[o].attrs == n.attrs; });
+    if (same != others.end())
+      shown[id] = *same;
+    else
+      others.push_back(id);
   }
   return shown;
 }
@@ -106,7 +123,7 @@ Graph with_outputs(Graph g, Ids nodes, Ids derivatives) {
 std::vector<Id> pull_back(Graph& g, Ids outputs, Ids cotangents, Ids wrt) {
   for (Id id : wrt) check_type(g, id, graph::kKeep);
   Flow flow{std::vector<Sym>(g.size()), std::vector<Sym>(g.size()), {}, active_nodes(g, wrt), {}}, scratch;
-  flow.shown = shown_by(g, flow.active);
+  flow.shown = shown_by(g, wrt);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (cotangents[i] == graph::kKeep) continue;  // of any dtype
     check_type(g, outputs[i], cotangents[i]);

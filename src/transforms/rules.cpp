@@ -37,6 +37,7 @@ void Cotangents::add(std::size_t operand, Sym cotangent, Sym taken) {
   if (!wanted(operand) || !cotangent) return;
   if (!reached_.empty()) taken = reached_[operand];
   const Id id = flow_.shown[call_.node.in[operand]];
+  if (!flow_.active[id]) return;
   if (id != call_.node.in[operand]) {
     const Shape shape = (*call_.graph)[id].type.shape;
     cotangent = reshape(cotangent, shape);

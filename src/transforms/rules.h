@@ -40,9 +40,9 @@ struct Call {
   }
 };
 
-/// The cotangents of all nodes. `shown`: what a node shows, element by element: itself, or another where it is a view that changes nothing
-/// (shown_by). Cotangents are those of what is shown. `taken`: where a node is under where() alone, the condition, of its shape, under
-/// which that takes it: elsewhere its cotangent is 0 and has to stay so, whatever the slopes are below it. Zero: no such condition.
+/// The cotangents of all nodes. `shown`: the first node with the same elements for these sizes (shown_by), which gets what a node would
+/// get. `taken`: where a node is under where() alone, the condition, of its shape, under which that takes it: elsewhere its cotangent is 0
+/// and has to stay so, whatever the slopes are below it. Zero: no such condition.
 struct Flow {
   std::vector<Sym> sums, taken;
   OfResults of_results;

@@ -104,7 +104,7 @@ Launch ran(const Kernel& k, const Launch& launch, runtime::KernelEntry entry, Wa
     std::copy(launch.buffers[b].begin(), launch.buffers[b].end(), starts[b]);
     block[b] = reinterpret_cast<std::uint64_t>(starts[b]);
   }
-  entry(0, launch.iterations, block.data(), way == Way::Plain ? 0 : ~std::uint64_t{0});
+  entry(0, launch.iterations, block.data(), way == Way::Plain ? 0 : way == Way::Streams ? ~kernel::kNear : ~std::uint64_t{0});
   for (std::size_t b = 0; b < got.buffers.size(); ++b)
     got.buffers[b] = std::vector<std::uint8_t>(starts[b], starts[b] + launch.buffers[b].size());
   return got;

@@ -54,9 +54,10 @@ struct OwnCache {
   const pid_t process = getpid();
 } own_cache;
 
-// States may grow with every call, until the system ends the process; with a limit what needs more is an error. Bytes: what is compared
-// takes eight or more for each of them.
-const std::size_t no_limit = set_memory_limit(std::size_t{64} << 20);
+// States may grow with every call, until the system ends the process; with a limit, what needs more throws. It is low because a way keeps
+// all it has computed, to be compared, in several times as many bytes.
+constexpr std::size_t kMostMemory = std::size_t{64} << 20;
+const std::size_t before_limit = set_memory_limit(kMostMemory);
 
 // Another folder: for one who looks at a program.
 fs::path folder_of_programs() {

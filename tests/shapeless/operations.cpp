@@ -34,14 +34,14 @@ Array indices(const Shape& shape, std::int64_t below) {
 Arrays matrix(std::int64_t n, std::int64_t m) { return {numbers({n, m})}; }
 Arrays two(std::int64_t n, std::int64_t m) { return {numbers({n, m}), numbers({n, m}, 2)}; }
 
-// Derivatives by the first argument, which a loss reads directly, and twice through each of these.
+// Derivatives by the first argument, which a loss reads directly, in part by the same operations, and through each of these.
 using View = Array (*)(const Array& a, const Array& b);
 Arrays gradients_through(const Arrays& x, std::span<const View> views) {
   Arrays results;
   for (const View view : views) {
     auto loss = [view](const Array& a, const Array& b) {
       const Array v = view(a, b);
-      return sum(exp(v) * 0.3) + sum(v * v * v) + sum(sin(a) * b) + sum(a);
+      return sum(exp(v) * 0.3) + sum(v * v * v) + sum(exp(a) * b) + sum(sin(a) * b) + sum(a);
     };
     results.push_back(grad(loss)(x[0], x[1]));
   }
@@ -57,6 +57,11 @@ constexpr View kViews[] = {
     [](const Array& a, const Array&) { return flip(a); },
     [](const Array& a, const Array& b) { return where(b > 1.5, broadcast_to(a, b.shape()), a); },
 };
+// Of one half, found by two sizes that are equal.
+Array two_slices(const Array& a, const Array& b) {
+  const Array first = slice(a, {0, 0}, {a.shape(0) / 2, a.shape(1)}), second = slice(a, {0, 0}, {b.shape(0) / 2, b.shape(1)});
+  return sum(exp(first) * 0.3) + sum(exp(second) * slice(b, {0, 0}, {b.shape(0) / 2, b.shape(1)})) + sum(sin(a) * 0.7);
+}
 constexpr View kSwaps[] = {[](const Array& a, const Array&) { return reshape(a, {a.shape(1), a.shape(0)}); }};
 
 std::vector<Case> cases() {
@@ -220,6 +225,7 @@ std::vector<Case> cases() {
        }},
       // Views that a call of fixed sizes does not see: what reaches their operand adds up in the same order.
       {"gradients_through_views", "", two, [](const Arrays& x) { return gradients_through(x, kViews); }},
+      {"gradients_of_equal_nodes", "", two, [](const Arrays& x) { return Arrays{grad(two_slices)(x[0], x[1])}; }, 2},  // a half may be 1
       {"gradients_through_swapped_sizes", "", two, [](const Arrays& x) { return gradients_through(x, kSwaps); }, 2},
       {"vmap", "", two,
        [](const Arrays& x) {

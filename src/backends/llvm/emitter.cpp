@@ -163,11 +163,11 @@ bool Emitter::emit_affine(Prim prim, std::span<const Val> operands, Val* result)
     Bundle& sum = bundles_[result->id];
     const Bundle& index = x.uniform ? y : x;
     Value* added = x.uniform ? xb : yb;
-    const bool near = llvm::isa<llvm::Constant>(added);  // part of an instruction
-    if (near && !index.outer) return true;
-    sum.outer = near ? index.outer : index.outer ? b.CreateAdd(index.outer, added) : added;
+    const bool fixed = llvm::isa<llvm::Constant>(added);  // part of an instruction
+    if (fixed && !index.outer) return true;
+    sum.outer = fixed ? index.outer : index.outer ? b.CreateAdd(index.outer, added) : added;
     sum.inner = index.inner ? index.inner : index.base;
-    if (near) sum.inner = b.CreateAdd(sum.inner, added);
+    if (fixed) sum.inner = b.CreateAdd(sum.inner, added);
   }
   return true;
 }

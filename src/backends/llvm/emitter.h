@@ -90,7 +90,8 @@ class Emitter : public ops::Machine {
 
   llvm::IRBuilderBase& b;
   Frame frame;
-  bool fence = false;  // the kernel's end needs one where buffers stream
+  bool fence = false;           // the kernel's end needs one where buffers stream
+  llvm::Value* near = nullptr;  // i1: kernel::kNear
 
  private:
   // A loop over the parts of a bundle, for code that is seldom run: written once, for the part that `part` names at run time.
@@ -118,9 +119,10 @@ class Emitter : public ops::Machine {
   llvm::Value* address(llvm::Value* buffer, llvm::Type* element, llvm::Value* index) { return b.CreateGEP(element, buffer, index); }
   llvm::Value* address(llvm::Value* buffer, llvm::Type* element, const Bundle& index);
   llvm::Value* addresses(llvm::Value* buffer, llvm::Type* element, const ops::Val& index, int part);
-  void prefetch_lines(llvm::Value* address, int ahead, int bytes, bool write, bool far = false);
+  void prefetch_lines(llvm::Value* address, int bytes, bool write, bool far = false);
+  llvm::Value* ahead_of(llvm::Value* address);
   void prefetch_ahead(llvm::Value* address, int bytes, bool write) {
-    if (frame.prefetch != 0) prefetch_lines(address, frame.prefetch, bytes, write);
+    if (frame.prefetch != 0) prefetch_lines(ahead_of(address), bytes, write);
   }
   void interleave(llvm::SmallVectorImpl<llvm::Value*>& rows);
   // From an address in steps between lanes, to one in steps between elements.
@@ -145,6 +147,8 @@ class Emitter : public ops::Machine {
   std::vector<Bundle> bundles_;
   int calls_ = 0;
   Rolled* rolled_ = nullptr;
+  llvm::Value* between_[2] = {};           // numbers of lanes, for interleave()
+  std::map<int, llvm::Value*> distances_;  // by the number of elements: that, or 0 where `near`
   std::map<std::pair<Dtype, std::uint64_t>, std::uint32_t> constants_;
   std::map<std::tuple<llvm::Value*, llvm::Type*, llvm::Value*>, llvm::Value*> starts_;           // by buffer, element and place
   std::map<std::tuple<llvm::BasicBlock*, llvm::Value*, llvm::Value*>, llvm::Value*> quotients_;  // by place, index and size

@@ -86,11 +86,15 @@ std::vector<llvm::BasicBlock*> Lowering::run(llvm::Function* f) {
   end_ = f->getArg(1);
   words_ = f->getArg(2);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", f));
+  emitter_.near = builder_.CreateICmpNE(builder_.CreateAnd(f->getArg(3), kernel::kNear), builder_.getInt64(0));
   load_arguments();
   find_streams(f->getArg(3));
+  auto* body = llvm::BasicBlock::Create(builder_.getContext(), "body", f);
+  builder_.CreateBr(body);  // the entry is complete: what is found out later goes before its end
+  builder_.SetInsertPoint(body);
   block(0, k_.body.size());
   if (emitter_.fence) {  // so that other threads see what was stored past the caches
-    Value* any = builder_.CreateICmpNE(f->getArg(3), builder_.getInt64(0));
+    Value* any = builder_.CreateICmpNE(builder_.CreateAnd(f->getArg(3), ~kernel::kNear), builder_.getInt64(0));
     emitter_.either(any, [&] { builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {}); }, [] {});
   }
   builder_.CreateRetVoid();
@@ -99,7 +103,7 @@ std::vector<llvm::BasicBlock*> Lowering::run(llvm::Function* f) {
 
 void Lowering::find_streams(Value* word) {
   for (std::size_t n = 0; n < k_.buffers.size(); ++n) {
-    const bool never = !plan_.streams || !k_.buffers[n].large || n >= 64;
+    const bool never = !plan_.streams || !k_.buffers[n].large || n >= kernel::kMostStreams;
     Value* bit = never ? nullptr : builder_.CreateAnd(word, builder_.getInt64(std::uint64_t{1} << n));
     streams_.push_back(never ? nullptr : builder_.CreateICmpNE(bit, builder_.getInt64(0)));
   }
@@ -258,8 +262,15 @@ void Lowering::unflatten(Ref carry, const State& state, std::size_t& at) {
   if (is_complex(t)) values_[carry].im = take();
 }
 
-// A loop with its test at the bottom, behind a test for no iterations at all. `once`: at most one iteration.
+// A loop with its test at the bottom, behind a test for no iterations at all. `once`: at most one iteration. Where numbers say that there
+// is none, or one, there is no loop.
 Lowering::State Lowering::counted(Value* begin, Value* end, int step, bool once, State state, Body body) {
+  const auto *first = llvm::dyn_cast<llvm::ConstantInt>(begin), *behind = llvm::dyn_cast<llvm::ConstantInt>(end);
+  if (first && behind) {
+    const std::int64_t count = behind->getSExtValue() - first->getSExtValue();
+    if (count <= 0) return state;
+    if (once || count <= step) return body(begin, state);
+  }
   llvm::Function* f = builder_.GetInsertBlock()->getParent();
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   auto* inside = llvm::BasicBlock::Create(builder_.getContext(), "loop", f);

@@ -25,4 +25,7 @@ llvm::Value* stack(llvm::IRBuilderBase& b, llvm::Type* type, int count);
 llvm::Value* primitive(llvm::IRBuilderBase& b, const Target& target, ops::Prim prim, Dtype result, llvm::ArrayRef<Dtype> dtypes,
                        llvm::ArrayRef<llvm::Value*> operands);
 
+constexpr int kLine = 64;  // bytes of a cache line
+inline int bytes_of(llvm::Type* element) { return static_cast<int>(element->getPrimitiveSizeInBits().getFixedValue() / 8); }
+
 }  // namespace sinter::backends

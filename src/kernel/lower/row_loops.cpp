@@ -25,7 +25,10 @@ void Rows::open_row(std::int64_t tasks) {
     nest_.open_rows(b_, outer_, row);
     return nest_.position();
   };
-  if (prefetches_rows_) next_row_ = position_at(plus(b_, row_, b_.index(1)));
+  if (prefetches_rows_) {  // a run's last row asks for itself: what lies behind may be another's
+    const Ref last = integer(Op::Subtract, b_.range(1), b_.index(1));
+    next_row_ = position_at(integer(Op::Minimum, plus(b_, row_, b_.index(1)), last));
+  }
   if (overlaps_) row_before_ = position_at(integer(Op::Maximum, integer(Op::Subtract, row_, b_.index(1)), b_.range(0)));
   position_at(row_);
 }
