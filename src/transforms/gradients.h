@@ -43,25 +43,28 @@ inline Sym power_exponent(const Sym& g, const Sym& x, const Sym& out) { return t
 /// e^x / (e^x + e^y)
 inline Sym softmax_of_two(const Sym& x, const Sym& y) { return where(logical_and(isinf(x), x == y), 0.5, sigmoid(x - y)); }
 
+/// A factor x of a product whose other factor is 0 long before: so that it is 0 for infinite x, too.
+inline Sym bounded(const Sym& x) { return clip(x, -2000, 2000); }
+
 /// Phi(x) + x phi(x), with the normal distribution's Phi and phi.
 inline Sym gelu_slope(const Sym& x) {
   constexpr double kDensity = 0.39894228040143267794;  // 1 / sqrt(2 pi)
-  return 0.5 * erf(x * kRootHalf) + 0.5 + x * (kDensity * exp(-0.5 * square(x)));
+  return 0.5 * erf(x * kRootHalf) + 0.5 + bounded(x) * (kDensity * exp(-0.5 * square(x)));
 }
 /// Not 1 + x - silu(x), which has no digits left for large x.
 inline Sym silu_slope(const Sym& x) {
   const Sym s = sigmoid(x);
-  return s * (1 + x * (1 - s));
+  return s * (1 + bounded(x) * (1 - s));
 }
 inline Sym gelu_tanh_slope(const Sym& x) {
   constexpr double kScale = 0.79788456080286535588, kCubic = 0.044715;  // sqrt(2 / pi)
   const Sym square_of_x = minimum(square(x), 400);  // beyond, tanh is 1 in every dtype, and 1 - tanh^2 is 0: so it need not overflow
   const Sym t = tanh(kScale * (x * (1 + kCubic * square_of_x)));
-  return 0.5 * (1 + t) + (0.5 * kScale) * x * (1 - square(t)) * (1 + (3 * kCubic) * square_of_x);
+  return 0.5 * (1 + t) + (0.5 * kScale) * bounded(x) * (1 - square(t)) * (1 + (3 * kCubic) * square_of_x);
 }
 inline Sym mish_slope(const Sym& x) {
   const Sym t = tanh(softplus(x));
-  return t + x * sigmoid(x) * (1 - square(t));
+  return t + bounded(x) * sigmoid(x) * (1 - square(t));
 }
 inline Sym hardswish_slope(const Sym& x) { return where(x < -3, 0, where(x > 3, 1, (2 * x + 3) / 6)); }
 
