@@ -158,7 +158,7 @@ class Compiled final : public CompiledGraph {
   std::vector<Array> replay(std::span<const Array> inputs) const override {
     std::vector<Array> all(inputs.begin(), inputs.end());
     all.insert(all.end(), constants_->begin(), constants_->end());
-    return engine::replay(captured(), all);
+    return engine::replay(symbols_ ? graph::fixed(captured()) : captured(), all);
   }
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const int> owned) override {

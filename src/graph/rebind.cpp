@@ -1,5 +1,7 @@
 #include "graph/rebind.h"
 
+#include <algorithm>
+
 namespace sinter::graph {
 
 // Graphs in graphs are as deep as the user's code nests.
@@ -49,6 +51,31 @@ Graph rebind(const Graph& g, const base::Symbols& symbols, const base::Symbols::
     check(out.add(std::move(n)) == id, "rebind: two nodes became one");
   }
   out.set_outputs(g.outputs());
+  return out;
+}
+
+bool changes_nothing(const Graph& g, const Node& n) {
+  if (n.op != ops::Op::Reshape && n.op != ops::Op::Broadcast && n.op != ops::Op::Pad && n.op != ops::Op::Slice) return false;
+  const auto rank = static_cast<std::ptrdiff_t>(n.type.shape.size());
+  const auto is_one = [](const Dim& step) { return step == 1; };
+  return (n.op != ops::Op::Slice || std::all_of(n.attrs.end() - rank, n.attrs.end(), is_one)) && n.type.shape == g[n.in[0]].type.shape;
+}
+
+Graph fixed(const Graph& g) {
+  Graph out;
+  out.name = g.name;
+  std::vector<Id> copies;
+  for (Id id = 0; id < g.size(); ++id) {
+    Node n = g[id];
+    for (Dim& a : n.attrs) a = base::peek(a);
+    for (Dim& d : n.type.shape) d = base::peek(d);
+    for (Id& in : n.in) in = copies[in];
+    for (Body& b : n.bodies) b = fixed(*b);  // as deep as the user's code nests
+    copies.push_back(changes_nothing(out, n) ? n.in[0] : out.add(std::move(n)));
+  }
+  std::vector<Id> outputs;
+  for (Id id : g.outputs()) outputs.push_back(copies[id]);
+  out.set_outputs(std::move(outputs));
   return out;
 }
 

@@ -12,6 +12,11 @@ bool changes(const Graph& g);
 void pin(const Graph& g);
 /// Whether no array would have more than 2^63 bytes.
 bool fits(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);
+/// A view of its operand's shape that shows its elements in their order: a flip and a transpose are none.
+bool changes_nothing(const Graph& g, const Node& n);
+/// The graph for the numbers that its sizes have, as a trace of fixed sizes would have made it: sizes that no table changes, one node for
+/// what is equal, and no views that change nothing.
+Graph fixed(const Graph& g);
 /// The graph with the numbers that its sizes have now: the same nodes under the same ids.
 Graph rebind(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);
 Partition rebind(const Partition& p, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);

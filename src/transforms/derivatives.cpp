@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/symbols.h"
+#include "graph/rebind.h"
 #include "transforms/rules.h"
 #include "transforms/transforms.h"
 
@@ -29,14 +30,6 @@ std::vector<char> active_nodes(const Graph& g, Ids wrt) {
   return active;
 }
 
-// A view of the same shape that changes nothing, as a flip or a transpose does.
-bool keeps_elements(const Graph& g, const Node& n) {
-  if (n.op != Op::Reshape && n.op != Op::Broadcast && n.op != Op::Pad && n.op != Op::Slice) return false;
-  const auto rank = static_cast<std::ptrdiff_t>(n.type.shape.size());
-  if (n.op == Op::Slice && !std::all_of(n.attrs.end() - rank, n.attrs.end(), [](const Dim& step) { return step == 1; })) return false;
-  return n.type.shape == g[n.in[0]].type.shape;
-}
-
 // By node, the first with the same elements. A graph has one node for what is certainly equal. Where sizes change, it has others that are
 // equal for the sizes of this call, but for other sizes may not be: views that change nothing, and what is computed of them or by sizes
 // that are equal. Functions of fixed sizes have no such nodes; so that all that an array gets adds up in the same order as there, the first
@@ -50,7 +43,7 @@ std::vector<Id> shown_by(const Graph& g, Ids wrt) {
   for (Id id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
     if (n.in.empty() || ops::has_bodies(n.op) || std::find(wrt.begin(), wrt.end(), id) != wrt.end()) continue;
-    if (keeps_elements(g, n)) {
+    if (graph::changes_nothing(g, n)) {
       shown[id] = shown[n.in[0]];
       continue;
     }

@@ -112,6 +112,32 @@ TEST(MemoryPlan, GivenArgumentsAreIntactUntilTheyAreOverwritten) {
 }
 
 // Kernels of loops and blocks are told, and measured, too.
+// A result of fewer axes than its kernel goes over is written while what it could be written over is still to be read along the others.
+TEST(MemoryPlan, ResultsOfFewerAxesLeaveWhatIsReadAgain) {
+  using Function = Array (*)(const Array& w, const Array& t);
+  constexpr Function functions[] = {
+      [](const Array& w, const Array& t) {
+        const Array h = tanh(w), c = cumsum(w, 0);
+        return sum(t * c, 0) * h + cumsum(sum(t * h * c, 0), 0);
+      },
+      [](const Array& w, const Array& t) {
+        const Array h = exp(w), c = cummax(w, 0);
+        return cumsum(sum(t * (h + c), 0) - h, 0) * h;
+      },
+      [](const Array& w, const Array& t) {
+        const Array h = sin(w), c = sort(w, 0);
+        return sort(max(t * c - h, 0), 0) + h * c;
+      },
+  };
+  for (const Dtype dtype : {float32, float64, float16})
+    for (const Function f : functions)
+      for (const int rows : {1, 2, 5})
+        for (const int n : {1, 2, 7, 15, 16, 17, 31, 32, 40, 65, 130}) {
+          const Array w = linspace(-1, 1, n).astype(dtype), t = (ones({rows, n}) + arange(rows, float32).reshape({rows, 1})).astype(dtype);
+          EXPECT_TRUE(array_equal(compile(f)(w, t), f(w, t)).item<bool>()) << dtype << ' ' << rows << 'x' << n;
+        }
+}
+
 TEST(Explain, TellsOfKernelsInLoopsAndBlocks) {
   auto attention = compile([](const Array& q) { return scaled_dot_product_attention(q, q, q, 0.25); }, {.name = "attention"});
   auto loop = compile(

@@ -417,6 +417,29 @@ TEST(OfCompiled, ChangeTheirState) {
   EXPECT_EQ(f.stats().traces, 1);
 }
 
+// A regular gradient through one has the bits of that through the function itself, also where its sizes have become ones that change.
+TEST(OfCompiled, OfSizesThatChange) {
+  const auto inner = [](const Array& q) { return q * 2 + broadcast_to(q, q.shape()) * reshape(q, q.shape()); };
+  const auto through = [](auto f) {
+    return grad<0, 1>([f](const Array& x, const Array& v) { return sum(sin(f(x) * v + broadcast_to(v, x.shape())) * f(v)); });
+  };
+  const auto twice = [](auto f) {  // the gradient of a gradient
+    return grad([f](const Array& x, const Array& v) {
+      return sum(square(grad([f](const Array& x, const Array& v) { return sum(sin(f(x) * v + x)); })(x, v)));
+    });
+  };
+  for (const bool shapeless : {false, true}) {
+    const auto compiled = compile(inner, {.shapeless = shapeless});
+    for (int n = 1; n < 8; ++n) {
+      const Array x = random::normal({n, 6}, float32, 0, 1, random::key(1)), v = random::normal({6}, float32, 0, 1, random::key(2));
+      const auto [a, b] = through(inner)(x, v);
+      const auto [c, d] = through(compiled)(x, v);
+      EXPECT_TRUE(array_equal(a, c).item<bool>() && array_equal(b, d).item<bool>()) << n << shapeless;
+      EXPECT_TRUE(array_equal(twice(inner)(x, v), twice(compiled)(x, v)).item<bool>()) << n << shapeless;
+    }
+  }
+}
+
 TEST(OfCompiled, MayNotLookAtValues) {
   auto f = compile([](const Array& x) { return x.item<float>() > 0 ? x * x : x; });
   EXPECT_TRUE(tests::has(thrown<TraceError>([&] { grad(f)(2.0); }), "item: the value is not known while compiled function"));

@@ -137,7 +137,7 @@ struct Functions {
       {"power", std::pow},
       {"arctan2", std::atan2},
       {"hypot", std::hypot},
-      {"copysign", std::copysign},
+      {"copysign", [](T x, T y) { return std::isnan(y) ? std::fabs(x) : std::copysign(x, y); }},
       {"maximum", larger},
       {"minimum", smaller},
       {"remainder", python_remainder},

@@ -245,6 +245,17 @@ TEST(spec_7_3, casts_saturate_and_denormals_stay) {
   EXPECT_EQ(power(Array(0), Array(0)).item<int>(), 1);
 }
 
+// Which sign a NaN has is not promised, so no number may depend on it.
+TEST(spec_7_1, copysign_takes_every_nan_as_positive) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Dtype t : {float16, bfloat16, float32, float64}) {
+    const Array signs = astype(Array(std::vector<double>{nan, -nan, -1, -0.0, 0}), t);
+    EXPECT_EQ(both([](const Array& y) { return copysign(Array(-2.0).astype(y.dtype()), y); }, signs, "copysign").to_vector<double>(),
+              (std::vector<double>{2, 2, -2, -2, 2}))
+        << t;
+  }
+}
+
 TEST(spec_7_6, any_layout_is_as_its_copy) {
   const std::pair<const char*, Function> functions[] = {
       {"elementwise", [](const Array& x) { return exp(-x) * x; }},

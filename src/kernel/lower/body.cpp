@@ -92,10 +92,12 @@ Body::Body(const graph::Graph& g, const graph::Group& group, LayoutOf layout_of,
       stores_.push_back({id, {add_buffer(id, true), access}});
     }
   count_live();
-  // A leaf that is read only where outputs are written may share their memory.
+  // A leaf that is read only where outputs are written may share their memory; but what an output of fewer axes is written over may be read
+  // again along the others.
+  const auto fills = [&](const Store& s) { return g[s.id].type.shape.product() == group.space.product(); };
   for (auto& [id, leaf] : leaves_) {
     bool same = !stores_.empty();
-    for (const Store& s : stores_) same = same && nest.same_walk(leaf.access, s.place.access);
+    for (const Store& s : stores_) same = same && nest.same_walk(leaf.access, s.place.access) && fills(s);
     buffers[static_cast<std::size_t>(leaf.buffer)].same_index = same;
   }
   for (const Store& s : stores_) buffers[static_cast<std::size_t>(s.place.buffer)].same_index = true;

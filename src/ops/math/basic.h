@@ -80,7 +80,9 @@ inline Val ceil(const Val& x) { return round_by(Prim::ceil, x); }
 inline Val trunc(const Val& x) { return round_by(Prim::trunc, x); }
 /// Half to even.
 inline Val round(const Val& x) { return round_by(Prim::rint, x); }
-inline Val copysign(const Val& x, const Val& y) { return with_sign(magnitude(x), sign_of(y)); }
+inline Val with_sign_of(const Val& x, const Val& y) { return with_sign(magnitude(x), sign_of(y)); }
+/// Which sign a NaN has depends on the order of operands, so no result may: as with one that is positive.
+inline Val copysign(const Val& x, const Val& y) { return select(isnan(y), magnitude(x), with_sign_of(x, y)); }
 
 // Arithmetic; of bool: or, and.
 

@@ -131,7 +131,7 @@ inline Val remainder(const Val& x, const Val& y) {
   const Val word = word_of(y);
   const Val before = bitcast(word - 1, x.dtype);
   const Val inside = select((moved == y) & (magnitude(y) < kInfinity), before, moved);
-  return select(other, inside, select(r == 0, copysign(literal(x, 0), y), r));
+  return select(other, inside, select(r == 0, with_sign_of(literal(x, 0), y), r));
 }
 
 /// floor of the exact quotient, rounded; consistent with remainder. By 0: x / y.
@@ -141,7 +141,7 @@ inline Val floor_divide(const Val& x, const Val& y) {
   const Val other = (r != 0) & ((r < 0) ^ (y < 0));
   const Val quotient = (x - r) / y;  // near an integer
   const Val whole = rint(select(other, quotient - 1, quotient));
-  return select(y == 0, x / y, select(whole == 0, copysign(literal(x, 0), x / y), whole));
+  return select(y == 0, x / y, select(whole == 0, with_sign_of(literal(x, 0), x / y), whole));
 }
 
 }  // namespace sinter::ops::math
