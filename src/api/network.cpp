@@ -98,15 +98,44 @@ namespace {
 constexpr std::int64_t kFewQueries = 4;
 // Rows of a block: scores that stay in a second-level cache (512 KiB of float32); but as many as are worth packing keys and values for the
 // products (with 32 of 2048 keys each way takes 1.2 times as long), and with a causal mask a quarter of all, since a block skips the keys
-// that none of its rows sees.
-constexpr std::int64_t kBlockScores = 131072, kLeastRows = 64, kCausalBlocks = 4;
+// that none of its rows sees. In whole tiles of a product.
+constexpr std::int64_t kBlockScores = 131072, kLeastRows = 64, kCausalBlocks = 4, kTileRows = 16;
+// With a causal mask blocks that follow each other in a part of the queries read the same keys: so many parts at most.
+constexpr std::int64_t kMostParts = 16;
+
+// How n queries of m keys are divided: from the first one on into blocks of `rows`; the last block has what is left, and more than a few.
+// Defined for all numbers. `part` is counted from the last; one that there is not has no blocks. Number 0 is the last block.
+struct Division {
+  std::int64_t rows, last;          // of a block; of the last one
+  std::int64_t start, count, keys;  // the first query of the part, its blocks, and the keys that they read
+
+  explicit Division(std::span<const std::int64_t> a)
+      : Division(std::max(a[0], kFewQueries + 1), std::max<std::int64_t>(a[1], 1), a[2] != 0, a[3]) {}
+  Division(std::int64_t n, std::int64_t m, bool causal, std::int64_t part) {
+    const auto tiles = [](std::int64_t n, std::int64_t pieces) { return (n + pieces * kTileRows - 1) / (pieces * kTileRows) * kTileRows; };
+    rows = std::max(kBlockScores / m / kTileRows * kTileRows, kLeastRows);
+    if (causal) rows = std::min(rows, std::max(tiles(n, kCausalBlocks), kLeastRows));
+    const std::int64_t full = (n - kFewQueries - 1) / rows, parts = std::min(full, causal ? kMostParts : 1);
+    last = n - full * rows;
+    const auto block = [&](std::int64_t p) { return p > parts ? 0 : p == 0 ? full : full * (parts - p) / parts; };  // the first of a part
+    start = block(part) * rows;
+    count = part == 0 ? 1 : block(part - 1) - block(part);
+    // Where a row sees no key at all, it weighs all of them.
+    keys = causal && part > 0 && count > 0 && start + m - n >= 0 ? start + count * rows + m - n : m;
+  }
+};
+
+template <std::int64_t Division::* kNumber>
+std::int64_t number(std::span<const std::int64_t> a) {
+  return Division(a).*kNumber;
+}
 
 struct Attention {
   double scale;
   Dtype dtype;
-  bool masked, causal;
-  std::size_t grid;  // axes before those of queries and features
-  Dim n, m;          // queries, keys
+  bool masked, mask_rows, causal;  // mask_rows: the mask has a row for each query
+  std::size_t grid;                // axes before those of queries and features
+  Dim n, m;                        // queries, keys
 };
 
 // Queries, keys and values; then the mask and, where it is causal, the last key that each query sees and the number of each key.
@@ -125,12 +154,7 @@ Array attend_rows(const Attention& a, std::span<const Array> in) {
   const double never = finfo(scores.dtype()).min;
   if (a.masked) {
     Array mask = in[3];
-    if (mask.shape(-1) != 1 && keys < a.m) {
-      const std::vector<std::int64_t> begin(static_cast<std::size_t>(mask.ndim()), 0);
-      Shape end = mask.shape();
-      end[end.size() - 1] = keys;
-      mask = slice(mask, Shape(begin), end);
-    }
+    if (mask.shape(-1) != 1 && !base::same(keys, a.m)) mask = api::sliced(mask, mask.ndim() - 1, 0, keys);
     scores = mask.dtype() == bool_ ? where(mask, scores, never) : scores + engine::cast(mask, scores.dtype());
   }
   if (a.causal) scores = where(in[in.size() - 1] <= expand_dims(in[in.size() - 2], -1), scores, never);
@@ -140,26 +164,26 @@ Array attend_rows(const Attention& a, std::span<const Array> in) {
 
 // The definition where there are many queries: in regular calls, too.
 Array attend_by_blocks(const Attention& a, std::span<const Array> operands) {
-  const std::int64_t n = a.n, m = a.m;  // blocks are made for these
-  std::int64_t rows = std::max(kBlockScores / m, kLeastRows);
-  if (a.causal) rows = std::min(rows, std::max((n + kCausalBlocks - 1) / kCausalBlocks, kLeastRows));
-  std::vector<engine::Block> list;
-  // The last first: it reads all keys.
-  for (std::int64_t end = n; end > 0;) {
-    const std::int64_t start = (end - 1) / rows * rows, size = end - start;
-    // Where a row sees no key at all, it weighs all of them.
-    const std::int64_t keys = a.causal && start + m - n >= 0 ? end + m - n : m;
-    engine::Block b{{{start, size}, {0, keys}, {0, keys}}};
-    if (a.masked) b.windows.push_back(operands[3].shape(-2) == 1 ? engine::Block::Window{0, 1} : engine::Block::Window{start, size});
+  std::vector<engine::Blocks> list;
+  for (std::int64_t part = 0; part <= (a.causal ? kMostParts : 1); ++part) {
+    const auto follow = [&](const char* name, base::DimFunction f, std::int64_t low) {
+      return base::apply(name, f, {a.n, a.m, Dim(int{a.causal}), part}, low, 2);
+    };
+    const Dim count = follow("blocks", number<&Division::count>, 0), start = follow("start", number<&Division::start>, 0);
+    const Dim size =
+        part == 0 ? follow("last", number<&Division::last>, kFewQueries + 1) : follow("rows", number<&Division::rows>, kLeastRows);
+    const Dim keys = part == 0 || !a.causal ? a.m : follow("keys", number<&Division::keys>, 1);
+    engine::Blocks b{count, {{start, size}, {0, keys}, {0, keys}}};
+    if (a.masked) b.windows.push_back(a.mask_rows ? graph::BlocksParts::Window{start, size} : graph::BlocksParts::Window{0, 1});
     if (a.causal) b.windows.insert(b.windows.end(), {{start, size}, {0, keys}});
     b.windows.push_back({start, size});
-    const bool same = !list.empty() && list.back().windows[0].size == size && list.back().windows[1].size == keys;
-    b.body = list.empty() ? 0 : list.back().body + !same;
     list.push_back(std::move(b));
-    end = start;
   }
-  return engine::blocks("scaled_dot_product_attention", a.grid, operands, list,
-                        [&](std::span<const Array> in) { return detail::Leaves{attend_rows(a, in)}; })[0];
+  std::vector<char> cut{1, 0, 0};
+  if (a.masked) cut.push_back(a.mask_rows);
+  if (a.causal) cut.insert(cut.end(), {1, 0});
+  return engine::blocks("scaled_dot_product_attention", a.grid, operands, cut, a.n, list,
+                        [&](std::span<const Array> in) { return attend_rows(a, in); });
 }
 
 Array attend(const Array& queries, const Array& keys, const Array& values, double scale, bool causal, const std::optional<Array>& mask) {
@@ -190,7 +214,8 @@ Array attend(const Array& queries, const Array& keys, const Array& values, doubl
   }
   // An axis of the grid for heads that share keys, where there are such.
   const bool shared = groups != heads;
-  const Attention a{scale, t, mask.has_value(), causal, shared ? 3u : 2u, n, m};
+  const bool mask_rows = mask && mask->ndim() > 1 && mask->shape(-2) != 1;
+  const Attention a{scale, t, mask.has_value(), mask_rows, causal, shared ? 3u : 2u, n, m};
   auto with_grid = [&](const Array& x, Dim first, Dim group, Dim head) {
     const Shape& s = x.shape();
     const Dim rows = s[s.size() - 2], columns = s.back();

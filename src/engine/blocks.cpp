@@ -37,8 +37,9 @@ struct Part {
     step = strides[grid] * size_of(dtype);
   }
   bool in_one_piece() const { return step == row; }
-  char* at(const Shape& grid, std::int64_t point, BlocksParts::Window w) const {
-    std::int64_t offset = w.start * step;
+  // Where a window that begins with this row begins.
+  char* at(const Shape& grid, std::int64_t point, std::int64_t start) const {
+    std::int64_t offset = start * step;
     for (std::size_t d = grid.size(); d-- > 0; point /= grid[d]) offset += point % grid[d] * steps[d];
     return memory + offset;
   }
@@ -56,7 +57,7 @@ struct Part {
 
 class Runner {
  public:
-  Runner(const Region& r, const Memory& memory, bool interpreted) : r_(r), p_(r.node), interpreted_(interpreted) {
+  Runner(const Region& r, const Memory& memory, bool interpreted) : r_(r), p_(r.node), blocks_(p_.blocks()), interpreted_(interpreted) {
     graph::Graph around;  // for the types
     graph::Node node = r.node;
     for (std::size_t i = 0; i < r.types.size(); ++i) {
@@ -69,11 +70,12 @@ class Runner {
     for (const Region::Result& result : r.results)
       results_[result.index].place(memory.at(result.slot), types[result.index].shape, p_.grid, result.strides);
     // Behind the scratch memory of a body: places for what does not go to a result as it is.
-    for (const auto& body : r.bodies) plan_bytes_ = std::max(plan_bytes_, body->part_bytes());
+    for (const auto& body : r.bodies)
+      if (body) plan_bytes_ = std::max(plan_bytes_, body->part_bytes());
     for (std::size_t i = 0; i < p_.results; ++i) {
       std::int64_t most = 0;
-      for (std::size_t b = 0; b < p_.blocks; ++b)
-        if (is_besides(i, b)) most = std::max(most, p_.result(b, i).size * results_[i].row);
+      for (std::size_t b = 0; b < blocks_.size(); ++b)
+        if (is_besides(i, b)) most = std::max(most, size(i, b) * results_[i].row);
       besides_.push_back(besides_bytes_);
       besides_bytes_ += aligned(most);
     }
@@ -83,7 +85,7 @@ class Runner {
     const std::int64_t points = grid_.product();
     // Sums are one task's for each point; else every block is a task.
     const bool whole = std::any_of(r_.results.begin(), r_.results.end(), [&](const auto& r) { return p_.is_sum(r.index); });
-    const std::int64_t blocks = static_cast<std::int64_t>(p_.blocks), tasks = whole ? points : points * blocks;
+    const std::int64_t blocks = static_cast<std::int64_t>(blocks_.size()), tasks = whole ? points : points * blocks;
     if (tasks == 0) return;
     const std::int64_t threads = std::min<std::int64_t>(runtime::max_threads(), tasks);
     const std::int64_t each = plan_bytes_ + besides_bytes_;
@@ -103,19 +105,23 @@ class Runner {
     return !r.memory || !r.in_one_piece() || (p_.is_sum(result) && block > 0);
   }
 
+  // Rows of a result's window in block number `block`.
+  std::int64_t size(std::size_t result, std::size_t block) const { return p_.result(blocks_[block].body, result).size; }
+
   void run_block(std::int64_t point, std::size_t block, char* scratch) const {
+    const BlocksParts::Block& b = blocks_[block];
     Few<char*> in(p_.operands), out(p_.results);
-    for (std::size_t i = 0; i < p_.operands; ++i) in[i] = operands_[i].at(grid_, point, p_.operand(block, i));
-    const auto place = [&](std::size_t i) { return results_[i].at(grid_, point, p_.result(block, i)); };
+    for (std::size_t i = 0; i < p_.operands; ++i) in[i] = operands_[i].at(grid_, point, p_.start(b, i));
+    const auto place = [&](std::size_t i) { return results_[i].at(grid_, point, p_.start(b, p_.operands + i)); };
     for (std::size_t i = 0; i < p_.results; ++i) out[i] = is_besides(i, block) ? scratch + plan_bytes_ + besides_[i] : place(i);
-    r_.bodies[p_.body(block)]->run_part(in, out, scratch, interpreted_);
+    r_.bodies[b.body]->run_part(in, out, scratch, interpreted_);
     for (std::size_t i = 0; i < p_.results; ++i)
-      if (results_[i].memory && is_besides(i, block))
-        results_[i].put(place(i), out[i], p_.result(block, i).size, p_.is_sum(i) && block > 0);
+      if (results_[i].memory && is_besides(i, block)) results_[i].put(place(i), out[i], size(i, block), p_.is_sum(i) && block > 0);
   }
 
   const Region& r_;
   const BlocksParts p_;
+  const std::vector<BlocksParts::Block> blocks_;
   const bool interpreted_;
   Shape grid_;
   std::vector<Part> operands_, results_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/symbols.h"
 #include "engine/blocks.h"
 #include "engine/debug_print.h"
 #include "engine/generator.h"
@@ -320,26 +321,28 @@ Leaves call_scan(const ScanShape& shape, LeafFunction f, std::span<const Array> 
 
 namespace sinter::engine {
 
-detail::Leaves blocks(const char* what, std::size_t grid, std::span<const Array> operands, std::span<const Block> list,
-                      FunctionRef<detail::Leaves(std::span<const Array>)> f) {
+Array blocks(const char* what, std::size_t grid, std::span<const Array> operands, std::span<const char> cut, const Dim& extent,
+             std::span<const Blocks> list, FunctionRef<Array(std::span<const Array>)> f) {
   using namespace detail;
   graph::Graph around;  // for the types
   graph::Node node{Op::Blocks, {}, {static_cast<std::int64_t>(grid), 0}, {Dtype::bool_, Shape{0}}, {}};
   for (const Array& a : operands) node.in.push_back(around.add({Op::Input, {}, {static_cast<std::int64_t>(node.in.size())}, type_of(a)}));
-  for (const Block& b : list) {
-    node.attrs.push_back(static_cast<std::int64_t>(b.body));
+  for (char c : cut) node.attrs.push_back(Dim(int{c}));
+  node.attrs.push_back(extent);
+  for (const Blocks& b : list) {
+    if (!base::changes(b.count) && b.count == 0) continue;
+    node.attrs.push_back(b.count);
     for (const auto& [start, size] : b.windows) node.attrs.insert(node.attrs.end(), {start, size});
-    if (b.body < node.bodies.size()) continue;
     Leaves windows;
     for (std::size_t i = 0; i < operands.size(); ++i)
       windows.push_back(like(graph::window_type(type_of(operands[i]), grid, b.windows[i].size)));
-    auto body = [&](std::span<const Array> in) { return f(in); };
+    auto body = [&](std::span<const Array> in) { return Leaves{f(in)}; };
     const TracedBody traced = trace_body(what, windows, LeafFunction(body), true);
     check(traced->bindings.size() == traced->variables, "blocks: the function uses other arrays");
     node.bodies.push_back(Constants().body(*traced, true));
   }
   const std::vector<Type> types = graph::result_types(around, node);
-  return results_of(make_node(Op::Blocks, {operands.begin(), operands.end()}, std::move(node.attrs), std::move(node.bodies)), types);
+  return results_of(make_node(Op::Blocks, {operands.begin(), operands.end()}, std::move(node.attrs), std::move(node.bodies)), types)[0];
 }
 
 }  // namespace sinter::engine

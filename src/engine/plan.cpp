@@ -221,8 +221,9 @@ std::string Plan::explain(const std::string& indent) const {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (const Region* r = std::get_if<Region>(&steps_[i]))
       for (std::size_t b = 0; b < r->bodies.size(); ++b)
-        out += indent + str(ops::info(r->node.op).name, ", ", r->node.bodies[b]->name, ", each time:\n") +
-               r->bodies[b]->explain(indent + "  ");
+        if (r->bodies[b])
+          out += indent + str(ops::info(r->node.op).name, ", ", r->node.bodies[b]->name, ", each time:\n") +
+                 r->bodies[b]->explain(indent + "  ");
     const Launch* l = std::get_if<Launch>(&steps_[i]);
     if (!l) continue;
     const double bytes = static_cast<double>(l->bytes), ms = times_->least_ms[i].load();
@@ -255,7 +256,8 @@ std::string Plan::text() const {
       out += str(ops::info(r.node.op).name, " (");
       for (std::size_t i = 0; i < r.operands.size(); ++i) out += (i ? ", " : "") + slot(r.operands[i]);
       out += ")\n";
-      for (std::size_t i = 0; i < r.bodies.size(); ++i) out += str(r.node.bodies[i]->name, " {\n", r.bodies[i]->text(), "}\n");
+      for (std::size_t i = 0; i < r.bodies.size(); ++i)
+        if (r.bodies[i]) out += str(r.node.bodies[i]->name, " {\n", r.bodies[i]->text(), "}\n");
     }
   }
   return out;

@@ -54,7 +54,7 @@ class Plan;
 /// A branch, a loop or blocks (graph/bodies.h). Operands are row-major.
 struct Region {
   graph::Node node;
-  std::vector<std::shared_ptr<const Plan>> bodies;
+  std::vector<std::shared_ptr<const Plan>> bodies;  // none for one that is never run
   std::vector<Slot> operands;
   std::vector<graph::Type> types;  // of the operands
   struct Result {

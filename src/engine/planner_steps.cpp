@@ -282,6 +282,10 @@ void Planner::emit_region(Id id) {
       uses.push_back({places_[u]->storage, true, false});
     }
   for (std::size_t i = 0; i < n.bodies.size(); ++i) {
+    if (n.op == Op::Blocks && graph::BlocksParts(n).count(i) == 0) {  // with these sizes it is not run
+      region.bodies.push_back(nullptr);
+      continue;
+    }
     const Prepared& body = *prepared_.bodies.at(id)[i];
     std::vector<Layout> layouts;
     for (Id input : graph::inputs_of(body.graph)) layouts.push_back({0, graph::row_major(body.graph[input].type.shape)});

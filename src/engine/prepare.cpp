@@ -97,10 +97,15 @@ std::string explain_groups(const Prepared& p) {
   for (const std::string& reason : p.reasons) out += "  " + reason + "\n";
   for (const std::string& reason : p.partition.refused) out += "  not fused: " + reason + "\n";
   for (Id id = 0; id < p.graph.size(); ++id)
-    if (auto it = p.bodies.find(id); it != p.bodies.end())
-      for (std::size_t i = 0; i < it->second.size(); ++i)
-        out +=
+    if (auto it = p.bodies.find(id); it != p.bodies.end()) {
+      std::string before;  // bodies of other sizes say the same
+      for (std::size_t i = 0; i < it->second.size(); ++i) {
+        std::string text =
             str("  ", ops::info(p.graph[id].op).name, " %", id, ", ", p.graph[id].bodies[i]->name, ":\n", explain_groups(*it->second[i]));
+        if (text != before) out += text;
+        before = std::move(text);
+      }
+    }
   return out;
 }
 

@@ -1,6 +1,9 @@
 #include "graph/bodies.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/symbols.h"
 
 namespace sinter::graph {
 namespace {
@@ -46,12 +49,10 @@ Signature signature(const Graph& g, const Node& n, std::size_t body) {
     }
     case Op::Blocks: {
       const BlocksParts p(n);
-      std::size_t block = 0;
-      while (block + 1 < p.blocks && p.body(block) != body) ++block;
       Signature s;
-      for (std::size_t i = 0; i < p.operands; ++i) s.inputs.push_back(window_type(in[i], p.grid, p.operand(block, i).size));
+      for (std::size_t i = 0; i < p.operands; ++i) s.inputs.push_back(window_type(in[i], p.grid, p.operand(body, i).size));
       s.outputs = output_types(*n.bodies[body]);
-      for (std::size_t i = 0; i < p.results; ++i) s.outputs[i].shape[0] = p.result(block, i).size;
+      for (std::size_t i = 0; i < p.results; ++i) s.outputs[i].shape[0] = p.result(body, i).size;
       return s;
     }
     case Op::CustomVjp: {
@@ -89,17 +90,6 @@ Signature batched_signature(const Graph& g, const Node& n, std::int64_t size) {
   return s;
 }
 
-// Whether windows, in any order, cover [0, extent), each element once.
-bool covers(std::vector<BlocksParts::Window> windows, std::int64_t extent) {
-  std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
-  std::int64_t at = 0;
-  for (const auto& [start, size] : windows) {
-    if (start != at) return false;
-    at += size;
-  }
-  return at == extent;
-}
-
 // The rules of bodies.h for a blocks node.
 void verify_blocks(const Graph& g, const Node& n, FunctionRef<void(bool, const char*)> require) {
   require(n.attrs.size() > 2 && !n.bodies.empty() && !n.in.empty(), "there is no block");
@@ -109,45 +99,44 @@ void verify_blocks(const Graph& g, const Node& n, FunctionRef<void(bool, const c
     require(outputs.size() == p.results && p.sums <= p.results, "the number of results is wrong");
     require(std::all_of(outputs.begin(), outputs.end(), [](const Type& t) { return !t.shape.empty(); }),
             "a result has no axis for windows");
+    require(inputs_of(*body).size() == p.operands, "a body does not take every operand");
     for (Id id = 0; id < body->size(); ++id)
       require(ops::info((*body)[id].op).kind != ops::OpKind::Region || (*body)[id].op == Op::Checkpoint, "a part has branches or loops");
   }
-  require(p.blocks > 0 && n.attrs.size() == 2 + p.blocks * (1 + 2 * (p.operands + p.results)), "the number of windows is wrong");
+  require(n.attrs.size() == p.words(), "the number of windows is wrong");
+  std::vector<std::int64_t> extents;  // of all arrays
+  for (Id in : n.in) {
+    const Shape& shape = g[in].type.shape;
+    require(shape.size() > p.grid, "an operand has no axis for windows");
+    extents.push_back(base::peek(shape[p.grid]));
+  }
   const Shape grid = grid_of(g, n);
-  for (const Type& t : types_of(g, n.in)) {
-    require(t.shape.size() > p.grid, "an operand has no axis for windows");
-    for (std::size_t d = 0; d < p.grid; ++d) require(t.shape[d] == 1 || t.shape[d] == grid[d], "an operand does not fit the grid");
+  for (Id in : n.in)
+    for (std::size_t d = 0; d < p.grid; ++d)
+      require(g[in].type.shape[d] == 1 || g[in].type.shape[d] == grid[d], "an operand does not fit the grid");
+  for (std::size_t i = 0; i < p.results; ++i) extents.push_back(base::peek(p.extent(i)));
+  const std::vector<BlocksParts::Block> blocks = p.blocks();
+  require(!blocks.empty(), "there is no block");
+  for (std::size_t a = 0; a < extents.size(); ++a) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> windows;  // start, size
+    for (const BlocksParts::Block& b : blocks) {
+      windows.emplace_back(p.start(b, a), base::peek(p.window(b.body, a).size));
+      const auto [start, size] = windows.back();
+      require(start >= 0 && size >= 0 && start + size <= extents[a], "a window is not within its array");
+    }
+    if (!p.is_cut(a)) {
+      require(windows[0] == std::pair(std::int64_t{0}, extents[a]), "an array is neither cut into parts nor read whole first");
+      continue;
+    }
+    std::sort(windows.begin(), windows.end());
+    std::int64_t end = 0;
+    for (const auto& [start, size] : windows) require(start == std::exchange(end, start + size), "the windows of an array do not cover it");
+    require(end == extents[a], "the windows of an array do not cover it");
   }
   const std::vector<Type> results = result_types(g, n);
-  for (std::size_t b = 0; b < p.blocks; ++b) {
-    require(p.body(b) < n.bodies.size(), "there is no such body");
-    require(inputs_of(*n.bodies[p.body(b)]).size() == p.operands, "a body does not take every operand");
-    std::size_t like = 0;
-    while (p.body(like) != p.body(b)) ++like;
-    for (std::size_t i = 0; i < p.operands; ++i) {
-      const auto [start, size] = p.operand(b, i);
-      require(start >= 0 && size >= 0 && start + size <= g[n.in[i]].type.shape[p.grid], "a window is not within its operand");
-      require(size == p.operand(like, i).size, "blocks of one body have other windows");
-    }
-    for (std::size_t i = 0; i < p.results; ++i) {
-      const auto [start, size] = p.result(b, i);
-      require(start >= 0 && size >= 0 && start + size <= results[i].shape[p.grid], "a window is not within its result");
-      require(size == p.result(like, i).size, "blocks of one body have other windows");
-    }
-  }
-  for (std::size_t i = 0; i < p.operands; ++i) {
-    const std::int64_t extent = g[n.in[i]].type.shape[p.grid];
-    require(p.operand(0, i).size == extent || p.is_parted(i, extent), "an operand is neither cut into parts nor read whole first");
-  }
-  for (std::size_t i = 0; i + p.sums < p.results; ++i) {
-    std::vector<BlocksParts::Window> windows;
-    for (std::size_t b = 0; b < p.blocks; ++b) windows.push_back(p.result(b, i));
-    require(covers(std::move(windows), results[i].shape[p.grid]), "the windows of a result do not cover it");
-  }
   for (std::size_t i = p.results - p.sums; i < p.results; ++i) {
     const Dtype t = results[i].dtype;
     require(t == Dtype::float32 || t == Dtype::float64 || t == Dtype::complex64, "a sum has a dtype that is not added up");
-    require(p.result(0, i).start == 0, "the first window of a sum is not whole");
   }
 }
 
@@ -155,18 +144,23 @@ void verify_blocks(const Graph& g, const Node& n, FunctionRef<void(bool, const c
 
 std::vector<Type> output_types(const Graph& body) { return types_of(body, body.outputs()); }
 
-bool BlocksParts::is_parted(std::size_t i, std::int64_t extent) const {
-  std::vector<Window> windows;
-  for (std::size_t b = 0; b < blocks; ++b) windows.push_back(operand(b, i));
-  return covers(std::move(windows), extent);
+std::vector<BlocksParts::Block> BlocksParts::blocks() const {
+  std::vector<Block> all;
+  for (std::size_t body = 0; body < bodies; ++body)
+    for (std::int64_t k = 0; k < base::peek(count(body)); ++k) all.push_back({body, k});
+  return all;
+}
+std::int64_t BlocksParts::start(const Block& b, std::size_t array) const {
+  const Window w = window(b.body, array);
+  return base::peek(w.start) + (is_cut(array) ? b.number * base::peek(w.size) : 0);
 }
 
 Shape grid_of(const Graph& g, const Node& n) {
   Shape grid;
   for (std::size_t d = 0; d < count_attribute(n, 0); ++d) {
-    std::int64_t size = 1;
+    Dim size = 1;
     for (Id in : n.in)
-      if (const std::int64_t own = g[in].type.shape[d]; own != 1) size = own;
+      if (const Dim& own = g[in].type.shape[d]; own != 1) size = own;
     grid.push_back(size);
   }
   return grid;
@@ -183,7 +177,7 @@ std::int64_t grid_offset(const Shape& grid, const Shape& shape, std::int64_t poi
   return offset;
 }
 
-Type window_type(const Type& whole, std::size_t grid, std::int64_t size) {
+Type window_type(const Type& whole, std::size_t grid, const Dim& size) {
   Type t = whole;
   for (std::size_t d = 0; d < grid; ++d) t.shape.erase(0);
   t.shape[0] = size;
@@ -210,9 +204,7 @@ std::vector<Type> result_types(const Graph& g, const Node& n) {
     const BlocksParts p(n);
     const Shape grid = grid_of(g, n);
     for (std::size_t i = 0; i < types.size(); ++i) {
-      std::int64_t extent = 0;
-      for (std::size_t b = 0; b < (p.is_sum(i) ? 1 : p.blocks); ++b) extent += p.result(b, i).size;
-      types[i].shape[0] = extent;
+      types[i].shape[0] = p.extent(i);
       for (std::size_t d = grid.size(); d-- > 0;) types[i].shape.insert(0, grid[d]);
     }
   }

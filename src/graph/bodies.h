@@ -16,9 +16,12 @@
 //                 are those of the grid (an operand may have 1 where all points share it), and axes of its own. For each point of the
 //                 grid and each block, the block's body gets of every operand a window: elements [start, start + size) of the first axis
 //                 of its own. Its outputs go to windows of the results; to each of the last results, `sums` in number, they are added, in
-//                 the order of the blocks. Windows of other results cover the axis, each element once; so do those of an operand, or
-//                 that of the first block is whole, as it is of every sum. windows: for each block its body, then start and size of
-//                 each operand and of each result. Sums are float32, float64 or complex64. Bodies have no branches and loops.
+//                 the order of the blocks. Each body has `count` blocks in a row, maybe none. An operand may be cut into parts: windows
+//                 of the same body lie side by side, and those of all blocks cover the axis, each element once; so they do for results
+//                 that are no sums. Other operands and sums: all blocks of a body have one window, which is whole for the first block.
+//                 windows: whether each operand is cut (1); the size of each result's axis; for each body its count, then start and size
+//                 of the window of each operand and of each result in the first of its blocks. All may follow changing sizes, and a body
+//                 without blocks has whatever windows. Sums are float32, float64 or complex64. Bodies have no branches and loops.
 //
 //   debug_print   operands: any array, then values. Holds no body. Writes a line to standard output when it runs: the text, in which each
 //                 `{}` is replaced by a value; one line for each element of their first `depth` axes, which all values have. depth = -1:
@@ -59,33 +62,47 @@ struct ScanParts {
   bool reverse;
 };
 
-/// What the attributes of a blocks node say.
+/// What the attributes of a blocks node say. Arrays are numbered: operands, then results.
 class BlocksParts {
  public:
   struct Window {
-    std::int64_t start, size;
+    Dim start, size;
+  };
+  struct Block {
+    std::size_t body;
+    std::int64_t number;  // among those of the body
   };
   explicit BlocksParts(const Node& n)
       : grid(count_attribute(n, 0)),
         operands(n.in.size()),
         results(n.bodies[0]->outputs().size()),
         sums(count_attribute(n, 1)),
-        blocks((n.attrs.size() - 2) / words()),
+        bodies(n.bodies.size()),
         attrs_(n.attrs) {}
-  std::size_t body(std::size_t block) const { return static_cast<std::size_t>(attrs_[2 + block * words()]); }
-  Window operand(std::size_t block, std::size_t i) const { return window(block, i); }
-  Window result(std::size_t block, std::size_t i) const { return window(block, operands + i); }
   bool is_sum(std::size_t result) const { return result + sums >= results; }
-  /// Whether the operand's windows cover its axis, each element once; else that of the first block is whole.
-  bool is_parted(std::size_t operand, std::int64_t extent) const;
-  std::size_t grid, operands, results, sums, blocks;
-
- private:
-  std::size_t words() const { return 1 + 2 * (operands + results); }
-  Window window(std::size_t block, std::size_t i) const {
-    const std::size_t at = 2 + block * words() + 1 + 2 * i;
+  /// Whether the windows of an array lie side by side.
+  bool is_cut(std::size_t array) const { return array < operands ? attrs_[2 + array] != 0 : !is_sum(array - operands); }
+  const Dim& extent(std::size_t result) const { return attrs_[2 + operands + result]; }
+  const Dim& count(std::size_t body) const { return attrs_[first_of(body)]; }
+  /// In the first block of the body.
+  Window window(std::size_t body, std::size_t array) const {
+    const std::size_t at = first_of(body) + 1 + 2 * array;
     return {attrs_[at], attrs_[at + 1]};
   }
+  Window operand(std::size_t body, std::size_t i) const { return window(body, i); }
+  Window result(std::size_t body, std::size_t i) const { return window(body, operands + i); }
+
+  /// All blocks, for the numbers of now; and where the window of one begins.
+  std::vector<Block> blocks() const;
+  std::int64_t start(const Block& b, std::size_t array) const;
+
+  /// How many attributes there are.
+  std::size_t words() const { return first_of(bodies); }
+
+  std::size_t grid, operands, results, sums, bodies;
+
+ private:
+  std::size_t first_of(std::size_t body) const { return 2 + operands + results + body * (1 + 2 * (operands + results)); }
   ops::Attrs attrs_;
 };
 /// The sizes of the grid of a blocks node.
@@ -93,7 +110,7 @@ Shape grid_of(const Graph& g, const Node& n);
 /// Elements from the beginning of an array of this shape to the part that belongs to point number `point` of the grid.
 std::int64_t grid_offset(const Shape& grid, const Shape& shape, std::int64_t point);
 /// The type of a window on what belongs to one point of the grid.
-Type window_type(const Type& whole, std::size_t grid, std::int64_t size);
+Type window_type(const Type& whole, std::size_t grid, const Dim& size);
 
 /// Whether a derivative belongs to an array of this dtype.
 inline bool is_differentiable(Dtype t) { return is_floating(t) || is_complex(t); }

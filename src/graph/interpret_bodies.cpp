@@ -27,27 +27,29 @@ std::vector<Tensor> run_blocks(const Node& n, const std::vector<Tensor>& operand
   const Shape grid = grid_of(around, node);
   const auto bytes_of = [](const Type& t) { return count_of(t.shape) * static_cast<std::size_t>(size_of(t.dtype)); };
   // The window on what belongs to a point, of an array of this type: where it begins, and its own type.
-  const auto window = [&](const Type& all, std::int64_t point, BlocksParts::Window w) {
+  const auto window = [&](const Type& all, std::int64_t point, const BlocksParts::Block& b, std::size_t array) {
     const std::int64_t row = window_type(all, p.grid, 1).shape.product();
-    return std::pair((grid_offset(grid, all.shape, point) + w.start * row) * size_of(all.dtype), window_type(all, p.grid, w.size));
+    return std::pair((grid_offset(grid, all.shape, point) + p.start(b, array) * row) * size_of(all.dtype),
+                     window_type(all, p.grid, p.window(b.body, array).size));
   };
-  const auto part = [&](const Tensor& all, std::int64_t point, BlocksParts::Window w) {
-    const auto [at, t] = window({all.dtype, all.shape}, point, w);
+  const auto part = [&](const Tensor& all, std::int64_t point, const BlocksParts::Block& b, std::size_t array) {
+    const auto [at, t] = window({all.dtype, all.shape}, point, b, array);
     const auto begin = all.bytes.begin() + at;
     return Tensor{t.dtype, t.shape, {begin, begin + static_cast<std::ptrdiff_t>(bytes_of(t))}};
   };
   std::vector<Tensor> results;
   for (const Type& t : result_types(around, node)) results.push_back({t.dtype, t.shape, std::vector<std::byte>(bytes_of(t))});
+  const std::vector<BlocksParts::Block> blocks = p.blocks();
   for (std::int64_t point = 0; point < grid.product(); ++point)
-    for (std::size_t b = 0; b < p.blocks; ++b) {
+    for (const BlocksParts::Block& b : blocks) {
       std::vector<Tensor> in;
-      for (std::size_t i = 0; i < p.operands; ++i) in.push_back(part(operands[i], point, p.operand(b, i)));
-      const std::vector<Tensor> out = interpret(*n.bodies[p.body(b)], in);
+      for (std::size_t i = 0; i < p.operands; ++i) in.push_back(part(operands[i], point, b, i));
+      const std::vector<Tensor> out = interpret(*n.bodies[b.body], in);
       for (std::size_t i = 0; i < p.results; ++i) {
         Tensor& to = results[i];
-        const BlocksParts::Window w = p.result(b, i);
-        const Tensor value = p.is_sum(i) && b > 0 ? sum(part(to, point, w), out[i]) : out[i];
-        std::copy(value.bytes.begin(), value.bytes.end(), to.bytes.begin() + window({to.dtype, to.shape}, point, w).first);
+        const std::size_t array = p.operands + i;
+        const Tensor value = p.is_sum(i) && &b != &blocks[0] ? sum(part(to, point, b, array), out[i]) : out[i];
+        std::copy(value.bytes.begin(), value.bytes.end(), to.bytes.begin() + window({to.dtype, to.shape}, point, b, array).first);
       }
     }
   return results;

@@ -54,8 +54,11 @@ Graph rebind(const Graph& g, const base::Symbols& symbols, const base::Symbols::
   return out;
 }
 
+bool may_change_nothing(const Node& n) {
+  return n.op == ops::Op::Reshape || n.op == ops::Op::Broadcast || n.op == ops::Op::Pad || n.op == ops::Op::Slice;
+}
 bool changes_nothing(const Graph& g, const Node& n) {
-  if (n.op != ops::Op::Reshape && n.op != ops::Op::Broadcast && n.op != ops::Op::Pad && n.op != ops::Op::Slice) return false;
+  if (!may_change_nothing(n)) return false;
   const auto rank = static_cast<std::ptrdiff_t>(n.type.shape.size());
   const auto is_one = [](const Dim& step) { return step == 1; };
   return (n.op != ops::Op::Slice || std::all_of(n.attrs.end() - rank, n.attrs.end(), is_one)) && n.type.shape == g[n.in[0]].type.shape;

@@ -14,6 +14,8 @@ void pin(const Graph& g);
 bool fits(const Graph& g, const base::Symbols& symbols, const base::Symbols::Numbers& numbers);
 /// A view of its operand's shape that shows its elements in their order: a flip and a transpose are none.
 bool changes_nothing(const Graph& g, const Node& n);
+/// Whether there are sizes for which it would.
+bool may_change_nothing(const Node& n);
 /// The graph for the numbers that its sizes have, as a trace of fixed sizes would have made it: sizes that no table changes, one node for
 /// what is equal, and no views that change nothing.
 Graph fixed(const Graph& g);

@@ -115,8 +115,12 @@ class Site {
     return it == stage.exits.end() ? nullptr : &*it;
   }
 
-  std::int64_t start(const Stage& stage, std::int64_t block) const { return block * n_ / stage.blocks; }
-  std::int64_t rows(const Stage& stage, std::int64_t block) const { return start(stage, block + 1) - start(stage, block); }
+  // Those with one row less come first.
+  std::int64_t rows(const Stage& stage, std::int64_t block) const { return n_ / stage.blocks + (block >= fewer(stage)); }
+  std::int64_t start(const Stage& stage, std::int64_t block) const {
+    return block * (n_ / stage.blocks) + std::max<std::int64_t>(block - fewer(stage), 0);
+  }
+  std::int64_t fewer(const Stage& stage) const { return stage.blocks - n_ % stage.blocks; }
   graph::Body body(const Stage& stage, std::int64_t rows) const;
   // The type in a body of what has this type: scores, or one a row.
   graph::Type within(const graph::Type& t, std::int64_t rows) const {
@@ -341,17 +345,21 @@ void Site::emit(const Stage& stage, Graph& target, std::vector<Id>& copy) const 
   }
   std::vector<ScoreSite::Exit> sums, others;
   for (const auto& e : stage.exits) (e.is_sum() ? sums : others).push_back(e);
+  // Sums of one block are cut: into one part.
   if (stage.blocks > 1) node.attrs[1] = static_cast<std::int64_t>(sums.size());
-  std::int64_t before = -1;
-  for (std::int64_t i = 0; i < stage.blocks; ++i) {
-    const std::int64_t first = start(stage, i), size = rows(stage, i);
-    if (size != before) node.bodies.push_back(body(stage, size));
-    before = size;
-    node.attrs.push_back(static_cast<std::int64_t>(node.bodies.size()) - 1);
+  for (const Operand& o : stage.operands) node.attrs.push_back(Dim(int{o.parted}));
+  const auto rows_of = [&](const auto& e) { return static_cast<std::int64_t>(g_[e.id].type.shape[grid_]); };
+  for (std::size_t k = 0; k < others.size() + stage.row_values.size(); ++k) node.attrs.push_back(n_);
+  for (const auto& e : sums) node.attrs.push_back(rows_of(e));
+  for (std::int64_t i = 0; i < stage.blocks;) {
+    const std::int64_t first = start(stage, i), size = rows(stage, i), begin = i;
+    while (i < stage.blocks && rows(stage, i) == size) ++i;
+    node.bodies.push_back(body(stage, size));
+    node.attrs.push_back(i - begin);
     for (const Operand& o : stage.operands)
       node.attrs.insert(node.attrs.end(), {o.parted ? first : 0, o.parted ? size : static_cast<std::int64_t>(o.shape[grid_])});
     for (std::size_t k = 0; k < others.size() + stage.row_values.size(); ++k) node.attrs.insert(node.attrs.end(), {first, size});
-    for (const auto& e : sums) node.attrs.insert(node.attrs.end(), {0, static_cast<std::int64_t>(g_[e.id].type.shape[grid_])});
+    for (const auto& e : sums) node.attrs.insert(node.attrs.end(), {0, rows_of(e)});
   }
   const Id made = target.add(std::move(node));
   std::size_t next = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "base/symbols.h"
@@ -30,26 +31,76 @@ std::vector<char> active_nodes(const Graph& g, Ids wrt) {
   return active;
 }
 
+// By operation and what its operands are.
+using Alike = std::map<std::pair<Op, std::vector<Id>>, std::vector<Id>>;
+std::vector<Id>& alike(Alike& all, const Node& n, const std::vector<Id>& of) {
+  std::pair<Op, std::vector<Id>> key{n.op, {}};
+  for (Id in : n.in) key.second.push_back(of[in]);
+  return all[std::move(key)];
+}
+
+// The nodes of which it matters whether others have the same elements: where several active nodes may be equal, and get cotangents from
+// several places, which add up in one order or another; and their operands, which decide. A class is what some sizes may make equal.
+std::vector<char> may_be_equal(const Graph& g, Ids outputs, const std::vector<char>& fixed, const std::vector<char>& active) {
+  std::vector<Id> first(g.size());  // of its class
+  std::vector<std::vector<Id>> classes(g.size());
+  Alike earlier;
+  for (Id id = 0; id < g.size(); ++id) {
+    first[id] = id;
+    if (!fixed[id]) {
+      if (graph::may_change_nothing(g[id])) {
+        first[id] = first[g[id].in[0]];
+      } else {
+        std::vector<Id>& others = alike(earlier, g[id], first);
+        if (others.empty()) others.push_back(id);
+        first[id] = others[0];
+      }
+    }
+    classes[first[id]].push_back(id);
+  }
+  std::vector<char> matters(g.size(), 0);
+  std::vector<Id> next;
+  const auto add = [&](Id id) {
+    if (classes[first[id]].size() > 1 && !std::exchange(matters[first[id]], 1)) next.push_back(first[id]);
+  };
+  std::vector<int> places(g.size(), 0);  // by class
+  for (Id id : outputs) ++places[first[id]];
+  for (Id id = 0; id < g.size(); ++id)
+    for (Id in : g[id].in) places[first[in]] += active[id] && first[in] != first[id];
+  for (Id id = 0; id < g.size(); ++id)
+    if (places[id] > 1 && std::count_if(classes[id].begin(), classes[id].end(), [&](Id of) { return active[of]; }) > 1) add(id);
+  while (!next.empty()) {
+    const Id at = next.back();
+    next.pop_back();
+    for (Id id : classes[at])
+      for (Id in : g[id].in) add(in);
+  }
+  for (Id id = 0; id < g.size(); ++id) matters[id] = matters[first[id]];
+  return matters;
+}
+
 // By node, the first with the same elements. A graph has one node for what is certainly equal. Where sizes change, it has others that are
 // equal for the sizes of this call, but for other sizes may not be: views that change nothing, and what is computed of them or by sizes
 // that are equal. Functions of fixed sizes have no such nodes; so that all that an array gets adds up in the same order as there, the first
 // of them gets it.
-std::vector<Id> shown_by(const Graph& g, Ids wrt) {
+std::vector<Id> shown_by(const Graph& g, Ids outputs, Ids wrt, const std::vector<char>& active) {
   std::vector<Id> shown(g.size());
   std::iota(shown.begin(), shown.end(), Id{0});
   const auto changes = [&](Id id) { return base::changes(g[id].type.shape) || base::changes(g[id].attrs); };
   if (std::none_of(shown.begin(), shown.end(), changes)) return shown;
-  std::map<std::pair<Op, std::vector<Id>>, std::vector<Id>> earlier;  // by operation and what its operands show
+  std::vector<char> fixed(g.size(), 0);  // nothing else is shown by it
+  for (Id id : wrt) fixed[id] = 1;
+  for (Id id = 0; id < g.size(); ++id) fixed[id] = fixed[id] || g[id].in.empty() || ops::has_bodies(g[id].op);
+  const std::vector<char> matters = may_be_equal(g, outputs, fixed, active);
+  Alike earlier;
   for (Id id = 0; id < g.size(); ++id) {
     const Node& n = g[id];
-    if (n.in.empty() || ops::has_bodies(n.op) || std::find(wrt.begin(), wrt.end(), id) != wrt.end()) continue;
+    if (fixed[id] || !matters[id]) continue;
     if (graph::changes_nothing(g, n)) {
       shown[id] = shown[n.in[0]];
       continue;
     }
-    std::pair<Op, std::vector<Id>> key{n.op, {}};
-    for (Id in : n.in) key.second.push_back(shown[in]);
-    std::vector<Id>& others = earlier[std::move(key)];
+    std::vector<Id>& others = alike(earlier, n, shown);
     const auto same = std::find_if(others.begin(), others.end(), [&](Id o) { return g[o].type == n.type && g[o].attrs == n.attrs; });
     if (same != others.end())
       shown[id] = *same;
@@ -116,7 +167,7 @@ Graph with_outputs(Graph g, Ids nodes, Ids derivatives) {
 std::vector<Id> pull_back(Graph& g, Ids outputs, Ids cotangents, Ids wrt) {
   for (Id id : wrt) check_type(g, id, graph::kKeep);
   Flow flow{std::vector<Sym>(g.size()), std::vector<Sym>(g.size()), {}, active_nodes(g, wrt), {}}, scratch;
-  flow.shown = shown_by(g, wrt);
+  flow.shown = shown_by(g, outputs, wrt, flow.active);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (cotangents[i] == graph::kKeep) continue;  // of any dtype
     check_type(g, outputs[i], cotangents[i]);

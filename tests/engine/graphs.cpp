@@ -92,7 +92,7 @@ const Case kCases[] = {
      })",
      0, 1},
     {"blocks", R"(graph g(%0: float32[2,3,5,4], %1: float32[2,1,7,4], %2: int32[1,1,5]) {
-       %3 = blocks %0, %1, %2 {grid=2 sums=1 windows=0,2,3,0,7,2,3,2,3,0,7,1,0,2,0,4,0,2,0,2,0,4} : bool[0]
+       %3 = blocks %0, %1, %2 {grid=2 sums=1 windows=1,0,1,5,7,1,2,3,0,7,2,3,2,3,0,7,1,0,2,0,4,0,2,0,2,0,4} : bool[0]
          graph large(%0: float32[3,4], %1: float32[7,4], %2: int32[3]) {
            %3 = transpose %1 {axes=1,0} : float32[4,7]
            %4 = matmul %0, %3 : float32[3,7]
@@ -121,7 +121,7 @@ const Case kCases[] = {
      })",
      1e-4},
     {"blocks_of_which_one_result_is_wanted", R"(graph g(%0: float32[5,4]) {
-       %1 = blocks %0 {grid=0 sums=2 windows=0,0,5,2,3,0,5,0,2,1,2,3,0,2,0,3,0,2} : bool[0]
+       %1 = blocks %0 {grid=0 sums=2 windows=0,5,5,2,1,0,5,2,3,0,5,0,2,1,2,3,0,2,0,3,0,2} : bool[0]
          graph first(%0: float32[5,4]) {
            %1 = slice %0 {start=0,0 size=3,4 step=1,1} : float32[3,4]
            %2 = exp %0 : float32[5,4]
@@ -138,7 +138,7 @@ const Case kCases[] = {
      })",
      0},
     {"blocks_whose_results_are_read_transposed", R"(graph g(%0: float32[2,5,3], %1: float32[1,4,3]) {
-       %2 = blocks %0, %1 {grid=1 sums=1 windows=0,0,3,0,4,0,3,0,4,1,3,2,1,2,3,2,1,2} : bool[0]
+       %2 = blocks %0, %1 {grid=1 sums=1 windows=1,0,5,4,1,0,3,0,4,0,3,0,4,1,3,2,1,2,3,2,1,2} : bool[0]
          graph first(%0: float32[3,3], %1: float32[4,3]) {
            %2 = exp %0 : float32[3,3]
            %3 = sin %1 : float32[4,3]

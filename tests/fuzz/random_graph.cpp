@@ -343,16 +343,18 @@ class Generator {
     inner.depth_ = 2;
     return inner.body(inputs, outputs);
   }
-  // Of x, rows in two parts and all of them: rows in parts, and a sum.
+  // Of x, rows in parts and all of them: rows in parts, and a sum. The parts are of one size, up to the first; maybe there are none such.
   Node blocks(Id x) {
     const graph::Type t = type(x);
-    const std::int64_t rows = t.shape[1], some = rows / 2;
-    Node n{Op::Blocks, {x, x}, {1, 1}, {Dtype::bool_, Shape{0}}};
-    for (const auto& [start, size] : {std::pair{some, rows - some}, {std::int64_t{0}, some}}) {
-      n.attrs.insert(n.attrs.end(), {Dim(start == 0 ? 1 : 0), start, size, 0, rows, start, size, 0, rows});
-      const graph::Type part = graph::window_type(t, 1, size), all = graph::window_type(t, 1, rows);
+    const std::int64_t rows = t.shape[1], size = 1 + pick(static_cast<int>(rows)), rest = rows % size;
+    Node n{Op::Blocks, {x, x}, {1, 1, 1, 0, rows, rows}, {Dtype::bool_, Shape{0}}};
+    const auto add = [&](std::int64_t count, std::int64_t start, std::int64_t each) {
+      n.attrs.insert(n.attrs.end(), {count, start, each, 0, rows, start, each, 0, rows});
+      const graph::Type part = graph::window_type(t, 1, each), all = graph::window_type(t, 1, rows);
       n.bodies.push_back(part_like(std::vector{part, all}, std::vector{part, graph::Type{Dtype::float32, all.shape}}));
-    }
+    };
+    if (rest > 0 || pick(4) == 0) add(rest > 0, rows - rest, rest);
+    add(rows / size, 0, size);
     return n;
   }
   // A checkpoint, a branch, blocks, or a scan over x; all results enter the pool.

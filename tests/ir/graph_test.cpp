@@ -142,14 +142,14 @@ TEST(GraphVerify, RejectsEachBrokenRule) {
       {"scatter_add %0, %1, %1 {axis=0} : float32[2,3]", "another number of axes"},
       {"scatter_add %0, %0, %0 {axis=0} : float32[2,3]", "indices are not integers"},
       {"input {slot=5} : float32[3]", "the slots of inputs are not 0, 1, ..."},
-      {"blocks %0 {grid=1 sums=0 windows=0,0,3,0} : bool[0] graph b(%0: float32[3]) { return %0 }", "the number of windows is wrong"},
-      {"blocks %0 {grid=1 sums=0 windows=1,0,3,0,3} : bool[0] graph b(%0: float32[3]) { return %0 }", "there is no such body"},
-      {"blocks %0 {grid=2 sums=0 windows=0,0,3,0,3} : bool[0] graph b(%0: float32[3]) { return %0 }", "no axis for windows"},
-      {"blocks %0 {grid=1 sums=0 windows=0,1,3,0,3} : bool[0] graph b(%0: float32[3]) { return %0 }", "not within its operand"},
-      {"blocks %0 {grid=1 sums=0 windows=0,0,2,0,2} : bool[0] graph b(%0: float32[2]) { return %0 }", "neither cut into parts nor"},
-      {"blocks %0 {grid=1 sums=0 windows=0,0,3,0,3,0,0,3,1,3} : bool[0] graph b(%0: float32[3]) { return %0 }", "do not cover it"},
-      {"blocks %1 {grid=0 sums=1 windows=0,0,3,0,3} : bool[0] graph b(%0: int32[3]) { return %0 }", "a dtype that is not added up"},
-      {"blocks %0 {grid=1 sums=0 windows=0,0,3,0,3} : bool[0] graph b(%0: int32[3]) { return %0 }", "an input of another type"},
+      {"blocks %0 {grid=1 sums=0 windows=1,3,1,0,3,0} : bool[0] graph b(%0: float32[3]) { return %0 }", "the number of windows is wrong"},
+      {"blocks %0 {grid=1 sums=0 windows=1,3,0,0,3,0,3} : bool[0] graph b(%0: float32[3]) { return %0 }", "there is no block"},
+      {"blocks %0 {grid=2 sums=0 windows=1,3,1,0,3,0,3} : bool[0] graph b(%0: float32[3]) { return %0 }", "no axis for windows"},
+      {"blocks %0 {grid=1 sums=0 windows=1,3,1,1,3,0,3} : bool[0] graph b(%0: float32[3]) { return %0 }", "not within its array"},
+      {"blocks %0 {grid=1 sums=0 windows=0,2,1,0,2,0,2} : bool[0] graph b(%0: float32[2]) { return %0 }", "neither cut into parts nor"},
+      {"blocks %0 {grid=1 sums=0 windows=0,4,1,0,3,0,3} : bool[0] graph b(%0: float32[3]) { return %0 }", "do not cover it"},
+      {"blocks %1 {grid=0 sums=1 windows=0,3,1,0,3,0,3} : bool[0] graph b(%0: int32[3]) { return %0 }", "a dtype that is not added up"},
+      {"blocks %0 {grid=1 sums=0 windows=0,3,1,0,3,0,3} : bool[0] graph b(%0: int32[3]) { return %0 }", "an input of another type"},
   };
   for (const auto& [statement, rule] : cases) {
     const std::string text = std::string("graph g(%0: float32[2,3], %1: int32[3]) {\n  %2 = ") + statement + "\n  return %2\n}";

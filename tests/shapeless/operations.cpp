@@ -154,7 +154,7 @@ std::vector<Case> cases() {
       {"attention", "matmul blocks",
        [](auto n, auto m) { return Arrays{numbers({2, 4, n, 8}), numbers({2, 2, n + m, 8}), numbers({2, 2, n + m, 8}, 1)}; },
        [](const Arrays& x) { return Arrays{scaled_dot_product_attention(x[0], x[1], x[2], 0.3, "causal"), rope(x[0], 8)}; },
-       6},  // blocks follow the number of queries; up to 4 are no block
+       2},  // of up to four queries; of more
       {"sort", "argsort", matrix, [](const Arrays& x) { return Arrays{sort(x[0], 0), argsort(sin(x[0] * 9), 1)}; }},
       {"losses", "", [](auto n, auto m) { return Arrays{numbers({n, m}), indices({n}, m)}; },
        [](const Arrays& x) {

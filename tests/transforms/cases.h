@@ -166,7 +166,7 @@ inline const GraphCase kGraphCases[] = {
            %3 = get %2 {index=0} : float64[] %4 = get %2 {index=1} : float64[3] return %3, %4 }
        %3 = get %2 {index=0} : float64[] %4 = get %2 {index=1} : float64[2,3] return %3, %4 })"},
     {"blocks", R"(graph g(%0: float64[2,5,3], %1: float64[2,4,3], %2: int32[1,5]) { %3 = blocks %0, %1, %2 {grid=1 sums=0
-         windows=0,2,3,0,4,2,3,2,3,1,0,2,0,3,0,2,0,2} : bool[0]
+         windows=1,0,1,5,1,2,3,0,4,2,3,2,3,1,0,2,0,3,0,2,0,2} : bool[0]
          graph large(%0: float64[3,3], %1: float64[4,3], %2: int32[3]) { %3 = transpose %1 {axes=1,0} : float64[3,4]
            %4 = matmul %0, %3 : float64[3,4] %5 = tanh %4 : float64[3,4] %6 = matmul %5, %1 : float64[3,3]
            %7 = astype %2 {dtype=float64} : float64[3] %8 = reshape %7 {shape=3,1} : float64[3,1]
@@ -175,7 +175,7 @@ inline const GraphCase kGraphCases[] = {
            return %4 }
        %4 = get %3 {index=0} : float64[2,5,3] %5 = exp %4 : float64[2,5,3] return %5 })"},
     {"blocks_sums", R"(graph g(%0: float64[2,1,4], %1: float64[1,3,4,2]) { %2 = reshape %0 {shape=2,1,4,1} : float64[2,1,4,1]
-       %3 = blocks %2, %1 {grid=2 sums=1 windows=0,0,2,0,4,2,2,0,4,0,2,2,0,4,0,2,0,4} : bool[0]
+       %3 = blocks %2, %1 {grid=2 sums=1 windows=1,0,4,4,2,0,2,0,4,0,2,0,4} : bool[0]
          graph part(%0: float64[2,1], %1: float64[4,2]) { %2 = broadcast_to %0 {shape=2,2} : float64[2,2]
            %3 = slice %1 {start=1,0 size=2,2 step=1,1} : float64[2,2] %4 = multiply %2, %3 : float64[2,2]
            %5 = sum %2 {dtype=float64 axes=0,1} : float64[] %6 = sin %1 : float64[4,2] %7 = broadcast_to %5 {shape=4,2} : float64[4,2]
