@@ -59,9 +59,18 @@ bool may_change_nothing(const Node& n) {
 }
 bool changes_nothing(const Graph& g, const Node& n) {
   if (!may_change_nothing(n)) return false;
+  const ops::Attrs attrs = meaning(n);
   const auto rank = static_cast<std::ptrdiff_t>(n.type.shape.size());
   const auto is_one = [](const Dim& step) { return step == 1; };
-  return (n.op != ops::Op::Slice || std::all_of(n.attrs.end() - rank, n.attrs.end(), is_one)) && n.type.shape == g[n.in[0]].type.shape;
+  return (n.op != ops::Op::Slice || std::all_of(attrs.end() - rank, attrs.end(), is_one)) && n.type.shape == g[n.in[0]].type.shape;
+}
+ops::Attrs meaning(const Node& n) {
+  ops::Attrs attrs = n.attrs;
+  if (n.op != ops::Op::Slice) return attrs;
+  const std::size_t rank = n.type.shape.size();
+  for (std::size_t d = 0; d < rank; ++d)
+    if (Dim& step = attrs[2 * rank + d]; step != 1 && n.type.shape[d] <= 1) step = 1;
+  return attrs;
 }
 
 Graph fixed(const Graph& g) {
@@ -72,6 +81,7 @@ Graph fixed(const Graph& g) {
     Node n = g[id];
     for (Dim& a : n.attrs) a = base::peek(a);
     for (Dim& d : n.type.shape) d = base::peek(d);
+    n.attrs = meaning(n);
     for (Id& in : n.in) in = copies[in];
     for (Body& b : n.bodies) b = fixed(*b);  // as deep as the user's code nests
     copies.push_back(changes_nothing(out, n) ? n.in[0] : out.add(std::move(n)));

@@ -79,6 +79,13 @@ std::vector<char> may_be_equal(const Graph& g, Ids outputs, const std::vector<ch
   return matters;
 }
 
+// For all sizes: a number differs.
+template <class Dims>
+bool differ(const Dims& x, const Dims& y) {
+  const auto maybe = [](const Dim& a, const Dim& b) { return base::changes(a) || base::changes(b) || a == b; };
+  return !std::equal(x.begin(), x.end(), y.begin(), y.end(), maybe);
+}
+
 // By node, the first with the same elements. A graph has one node for what is certainly equal. Where sizes change, it has others that are
 // equal for the sizes of this call, but for other sizes may not be: views that change nothing, and what is computed of them or by sizes
 // that are equal. Functions of fixed sizes have no such nodes; so that all that an array gets adds up in the same order as there, the first
@@ -101,7 +108,11 @@ std::vector<Id> shown_by(const Graph& g, Ids outputs, Ids wrt, const std::vector
       continue;
     }
     std::vector<Id>& others = alike(earlier, n, shown);
-    const auto same = std::find_if(others.begin(), others.end(), [&](Id o) { return g[o].type == n.type && g[o].attrs == n.attrs; });
+    const ops::Attrs attrs = graph::meaning(n);
+    const auto same = std::find_if(others.begin(), others.end(), [&](Id o) {
+      const ops::Attrs own = graph::meaning(g[o]);
+      return !differ(own, attrs) && !differ(g[o].type.shape, n.type.shape) && g[o].type == n.type && own == attrs;
+    });
     if (same != others.end())
       shown[id] = *same;
     else
