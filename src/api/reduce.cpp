@@ -60,26 +60,18 @@ Array divided(const Array& x, const Dim& n, int ddof = 0) {
   return x / api::operand({count, [](std::int64_t c) { return static_cast<double>(std::max<std::int64_t>(c, 0)); }});
 }
 
-// Of some elements, evenly spread along the first folded axis that is long and has kept ones behind it: how many there, and how far
-// apart; none where there is no such axis. A function of the shape alone, as the order of the sums is.
-struct Sample {
-  int axis = -1;
-  std::int64_t step = 0;
-  Dim count = 0;
-};
-Sample sample_of(const Shape& s, const std::vector<int>& folded) {
-  constexpr std::int64_t kLong = 1024, kFar = 61, kNear = 13;  // no divisors of what data repeats after
-  int last = static_cast<int>(s.size()) - 1;                   // of the kept axes
-  for (; last >= 0; --last)
-    if (!std::binary_search(folded.begin(), folded.end(), last) && s[static_cast<std::size_t>(last)] != 1) break;
-  for (int axis : folded) {
-    const Dim& n = s[static_cast<std::size_t>(axis)];
-    if (axis >= last || n < 2 * kNear) continue;
-    if (n >= kLong) return {axis, kFar, n / kFar / 8 * 8};  // whole bands of rows
-    return {axis, kNear, n / kNear};
+// Of some elements, evenly spread along the first folded axis that is long: how far apart, and how many there. All of them where no axis is
+// long, and along the others. Functions of the shape alone, as the order of the sums is. a: the folded axes up to this one.
+struct Spread {
+  std::int64_t step = 1, count;
+  explicit Spread(std::span<const std::int64_t> a) : count(a.back()) {
+    constexpr std::int64_t kLong = 1024, kFar = 61, kNear = 13;  // no divisors of what data repeats after
+    const auto is_long = [](std::int64_t n) { return n >= 2 * kNear; };
+    if (!is_long(count) || std::any_of(a.begin(), a.end() - 1, is_long)) return;
+    step = count >= kLong ? kFar : kNear;
+    count = count >= kLong ? count / kFar / 8 * 8 : count / kNear;  // whole bands of rows
   }
-  return {};
-}
+};
 
 // Along the last axes a kernel goes over each row twice, while a cache has it: the mean, then the squares of the distances to it. Along
 // others memory would be read twice. There the sums are of the distances to a shift and of their squares (Chan, Golub and LeVeque,
@@ -87,18 +79,26 @@ Sample sample_of(const Shape& s, const std::vector<int>& folded) {
 // elements are, and grows by at most `step` if all the sample lies elsewhere. The variance does not depend on the shift, so neither do its
 // derivatives.
 Array variance(const char* what, const Array& operand, const Axes& axes, bool keepdims, int ddof) {
+  using Numbers = std::span<const std::int64_t>;
   api::require_real(what, operand);
   const Array x = engine::cast(operand, computing(operand.dtype()));
   const std::vector<int> folded = api::axes_of(what, axes, x.shape());
   const Dim n = folded_size(x.shape(), folded);
-  const Sample sample = api::is_empty(x.shape()) ? Sample{} : sample_of(x.shape(), folded);
-  if (sample.axis < 0) {
+  int last = static_cast<int>(x.shape().size()) - 1;  // of the kept axes
+  while (last >= 0 && (std::binary_search(folded.begin(), folded.end(), last) || x.shape(last) == 1)) --last;
+  if (api::is_empty(x.shape()) || folded.empty() || folded[0] >= last) {
     const Array center = divided(sum(x, folded, true), n);
     return divided(sum(square(x - center), folded, keepdims), n, ddof);
   }
-  const auto at = static_cast<std::size_t>(sample.axis);
-  Shape start(std::vector<Dim>(x.shape().size(), 0)), step(std::vector<Dim>(x.shape().size(), 1)), size = x.shape();
-  step[at] = sample.step, size[at] = sample.count;
+  Shape start(std::vector<Dim>(x.shape().size(), 0)), step(std::vector<Dim>(x.shape().size(), 1)), size = x.shape(), before;
+  for (int axis : folded) {
+    const auto at = static_cast<std::size_t>(axis);
+    before.push_back(x.shape(axis));
+    if (axis > last) break;
+    const std::span of(before.begin(), before.end());
+    step[at] = base::apply("step", [](Numbers a) { return Spread(a).step; }, of, 1);
+    size[at] = base::apply("spread", [](Numbers a) { return Spread(a).count; }, of, 0);
+  }
   const Number share{folded_size(size, folded), [](std::int64_t c) { return 1 / static_cast<double>(c); }};
   const Array some = api::sliced(stop_gradient(x), start, size, step);
   const Array distance = sum(some, folded, true) * api::operand(share) - x;

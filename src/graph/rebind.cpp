@@ -69,7 +69,7 @@ ops::Attrs meaning(const Node& n) {
   if (n.op != ops::Op::Slice) return attrs;
   const std::size_t rank = n.type.shape.size();
   for (std::size_t d = 0; d < rank; ++d)
-    if (Dim& step = attrs[2 * rank + d]; step != 1 && n.type.shape[d] <= 1) step = 1;
+    if (Dim& step = attrs[2 * rank + d]; !base::same(step, 1) && n.type.shape[d] <= 1) step = 1;
   return attrs;
 }
 

@@ -25,7 +25,7 @@ std::vector<char> active_nodes(const Graph& g, Ids wrt) {
   std::vector<char> active(g.size(), 0);
   for (Id id : wrt) active[id] = 1;
   for (Id id = 0; id < g.size(); ++id) {
-    if (active[id] || !(is_differentiable(g[id].type.dtype) || ops::has_bodies(g[id].op))) continue;
+    if (active[id] || g[id].op == Op::StopGradient || !(is_differentiable(g[id].type.dtype) || ops::has_bodies(g[id].op))) continue;
     for (Id in : g[id].in) active[id] |= active[in];
   }
   return active;
