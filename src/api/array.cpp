@@ -87,6 +87,14 @@ void Array::copy_out(void* out, Dtype t, const char* what) const {
   api::convert(first_element(rows), v.dtype, out, t, n);
 }
 
+namespace {
+ForkMutex& rows_lock() {  // guards `rows` of every value
+  static ForkMutex& lock = *new ForkMutex(LockRank::Leaf);
+  return lock;
+}
+[[maybe_unused]] const auto& made_at_load = rows_lock();  // see ForkMutex
+}  // namespace
+
 const void* Array::elements(Dtype t) const {
   detail::Value& v = value_of(*this, "data");
   if (v.dtype != t)
@@ -94,8 +102,7 @@ const void* Array::elements(Dtype t) const {
   engine::evaluate({this, 1}, "data");
   const Array rows = engine::contiguous(*this);
   if (rows.get() == value_) return first_element(rows);
-  static ForkMutex& mutex = *new ForkMutex(LockRank::Leaf);  // guards `rows` of every value
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(rows_lock());
   if (!v.rows.valid()) v.rows = rows;
   return first_element(v.rows);
 }

@@ -19,6 +19,7 @@ Options& options() {
   static Options& o = *new Options;
   return o;
 }
+[[maybe_unused]] const auto& made_at_load = options();  // see ForkMutex
 
 // Walks the elements that are shown, where they lie, and appends them: a view may show more elements than fit any memory.
 class Printer {

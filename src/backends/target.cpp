@@ -27,6 +27,9 @@ const Target& host_target() {
   static const Target& target = *new Target(find());  // never destroyed
   return target;
 }
+namespace {
+[[maybe_unused]] const auto& made_at_load = host_target();  // see ForkMutex
+}  // namespace
 
 Target x86_target(bool avx512) {
   return {.cpu = avx512 ? "x86-64-v4" : "x86-64-v3",

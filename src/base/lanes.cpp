@@ -19,6 +19,7 @@ Lanes& lanes() {
   static Lanes* l = new Lanes;  // never destroyed: arrays of static storage duration outlive all else
   return *l;
 }
+[[maybe_unused]] const auto& made_at_load = lanes();  // see ForkMutex
 
 constexpr std::size_t kNone = kLanes;
 thread_local constinit std::size_t mine = kNone;

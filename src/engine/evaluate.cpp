@@ -51,6 +51,7 @@ PlanCache& cache() {
   static PlanCache* c = new PlanCache;
   return *c;
 }
+[[maybe_unused]] const auto& made_at_load = cache();  // see ForkMutex
 
 // A value's operands, each once: memory, and literals, which are arguments of kernels. `which[i]` says what operand i is.
 struct Operands {

@@ -34,6 +34,7 @@ Registry& registry() {
   static Registry* r = new Registry;  // never destroyed: compiled functions may be static objects
   return *r;
 }
+[[maybe_unused]] const auto& made_at_load = registry();  // see ForkMutex
 
 ForkMutex& stripe_of(const void* p) { return registry().stripes[std::hash<const void*>()(p) / alignof(detail::Program) % 64].lock; }
 

@@ -34,6 +34,7 @@ Names& names() {
   static Names* n = new Names;  // never destroyed: arrays may outlive static objects
   return *n;
 }
+[[maybe_unused]] const auto& made_at_load = names();  // see ForkMutex
 
 bool address_less(const Array& a, const Array& b) { return std::less<>()(a.get(), b.get()); }
 bool holds(const std::vector<Array>& sorted, const Array& a) { return std::binary_search(sorted.begin(), sorted.end(), a, address_less); }

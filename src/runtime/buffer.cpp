@@ -60,6 +60,7 @@ Pool& pool() {
   static Pool* p = new Pool;
   return *p;
 }
+[[maybe_unused]] const auto& made_at_load = pool();  // see ForkMutex
 
 std::size_t at_least_none(std::ptrdiff_t bytes) { return static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes, 0)); }
 void note_peak(Pool& p, std::ptrdiff_t active) {

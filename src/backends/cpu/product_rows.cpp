@@ -124,6 +124,7 @@ Known& known() {
   static Known* k = new Known;
   return *k;
 }
+[[maybe_unused]] const auto& made_at_load = known();  // see ForkMutex
 
 }  // namespace
 

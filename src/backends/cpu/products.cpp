@@ -115,6 +115,7 @@ Products& products() {
   static Products* p = new Products;
   return *p;
 }
+[[maybe_unused]] const auto& made_at_load = products();  // see ForkMutex
 constexpr std::size_t kMostProducts = 4096;
 
 std::shared_ptr<const Routine> new_product(const CallDesc& d) {
