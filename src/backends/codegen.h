@@ -22,6 +22,7 @@ struct CodegenOptions {
 struct Codegen {
   const char* build;  // base::build_identity() of the object: has to be ours
   runtime::Image (*compile)(const kernel::Kernel&, const Target&, const CodegenOptions&);
+  void (*warm)(const Target&, int level);  // makes what the first kernel of this level needs beside itself
 };
 
 /// Opens libsinter_codegen.so (beside libsinter.so, else by the loader's search) at the first call. Throws Error when it is missing.

@@ -128,6 +128,7 @@ ForkMutex& stripe_of(const void* p) {
   }();
   return *(*stripes)[std::hash<const void*>()(p) / 64 % 64];
 }
+[[maybe_unused]] const auto& made_at_load = stripe_of(nullptr);  // see ForkMutex
 
 using Constants = std::shared_ptr<const std::vector<Array>>;
 
@@ -258,7 +259,7 @@ class Compiled final : public CompiledGraph {
         with_replay(p->graph, [&] { return std::make_shared<const Plan>(*p, layouts, PlanOptions{.fast_math = options_.fast_math}); });
     cost_ += plan->cost();
     if (plain) {
-      if (!plan_key_.empty() && !p->measured) keep_plan(plan_key_, *plan);
+      if (!plan_key_.empty()) keep_plan(plan_key_, p->measured ? nullptr : plan.get());
       plan_key_ = {};
       plain_ready_.store(plan.get(), std::memory_order_release);
       return plain_ = plan;
@@ -301,7 +302,12 @@ class Template final : public GraphTemplate {
   std::unique_ptr<CompiledGraph> instantiate(std::span<const std::int64_t> sizes) override {
     if (!symbols_) {
       Kept kept{plan_key(*captured_, options_).value_or(""), nullptr};
-      if (!kept.key.empty()) kept.plan = with_replay(*captured_, [&] { return find_plan(kept.key, options_); });
+      bool known = base::knobs().cache_mb > 0;  // its kernels may be on disk
+      if (!kept.key.empty()) {
+        FoundPlan found = with_replay(*captured_, [&] { return find_plan(kept.key, options_); });
+        known = found.known, kept.plan = std::move(found.plan);
+      }
+      if (!known) expect_kernels();  // passes and planning take as long as to open their generator
       std::shared_ptr<const Prepared> p;
       if (!kept.plan) p = std::make_shared<const Prepared>(prepared(*captured_));
       return make({}, std::move(p), std::move(kept));

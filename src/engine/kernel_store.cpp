@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/fork_mutex.h"
@@ -72,6 +73,7 @@ ForkMutex& generating() {
   static ForkMutex* m = new ForkMutex(LockRank::Codegen);
   return *m;
 }
+[[maybe_unused]] const auto made_at_load = std::tie(store(), generating());  // see ForkMutex
 
 std::atomic<bool> interpret_all{false};
 
@@ -265,6 +267,27 @@ std::vector<Shared> load_kernels(std::span<const kernel::Kernel> kernels, bool f
     store().insert(std::move(wanted[i].key), result[i]);
   }
   return result;
+}
+
+void expect_kernels() {
+  static std::atomic<bool> expected{false};
+  if (backends::codegen_loaded() || expected.exchange(true)) return;
+  {
+    const std::unique_lock guard(generating(), std::try_to_lock);  // fork() leaves nothing half made
+    if (!guard || interpreted()) return;
+  }
+  runtime::run_aside(kStackBytes, []() noexcept {
+    try {
+      std::lock_guard guard(generating());  // fork() waits for it here, too
+      if (backends::codegen_loaded()) return;
+      base::Laps laps(2, "code generator");
+      const backends::Codegen& codegen = backends::codegen();
+      laps.lap("opened");
+      codegen.warm(backends::host_target(), base::knobs().codegen_level);
+      laps.lap("warmed");
+    } catch (...) {  // whoever needs it will hear
+    }
+  });
 }
 
 void release_kernels() {

@@ -54,6 +54,10 @@ struct Worth {
 std::vector<std::shared_ptr<const Executable>> load_kernels(std::span<const kernel::Kernel> kernels, bool fast_math, KernelCost& cost,
                                                             const Worth& worth = {});
 
+/// Kernels will be generated soon: opens their generator on another core meanwhile, the first time in a process. Where that fails,
+/// load_kernels() tries again, and says why.
+void expect_kernels();
+
 /// Forgets kernels that nobody holds.
 void release_kernels();
 /// For tests: the generation after the next `after` ones throws DeviceError; negative: none does.

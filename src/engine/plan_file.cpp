@@ -264,19 +264,19 @@ std::optional<std::string> plan_key(const graph::Graph& captured, const GraphOpt
 std::string plan_bytes(const Plan& plan) { return PlanFile::bytes(plan); }
 std::shared_ptr<const Plan> plan_of(std::string_view bytes, bool fast_math) { return PlanFile::plan(bytes, fast_math); }
 
-std::shared_ptr<const Plan> find_plan(const std::string& key, const GraphOptions& options) {
+FoundPlan find_plan(const std::string& key, const GraphOptions& options) {
   runtime::DiskCache disk = plans_on_disk();
-  if (!disk.open(false)) return nullptr;
+  if (!disk.open(false)) return {};
   const std::optional<std::vector<std::uint8_t>> bytes = disk.get(key);
-  if (!bytes) return nullptr;
-  std::shared_ptr<const Plan> plan = plan_of({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, options.fast_math);
+  if (!bytes) return {};
+  std::shared_ptr<const Plan> plan;
+  if (!bytes->empty()) plan = plan_of({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, options.fast_math);
   if (plan && base::logs(2)) base::log(2, str("plan of ", options.name, ": from disk, ", bytes->size(), " bytes"));
-  return plan;
+  return {true, std::move(plan)};
 }
 
-void keep_plan(const std::string& key, const Plan& plan) {
-  const std::string bytes = plan_bytes(plan);
-  if (bytes.empty()) return;
+void keep_plan(const std::string& key, const Plan* plan) {
+  const std::string bytes = plan ? plan_bytes(*plan) : "";
   runtime::DiskCache disk = plans_on_disk();
   if (disk.open(true)) disk.put(key, {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }

@@ -20,9 +20,13 @@ std::string plan_bytes(const Plan& plan);
 /// The inverse; null where the bytes are not those of a plan. Loads or generates the kernels.
 std::shared_ptr<const Plan> plan_of(std::string_view bytes, bool fast_math);
 
-/// The plan that an earlier process, or an earlier trace, has kept; null if there is none. Never throws for what is on disk.
-std::shared_ptr<const Plan> find_plan(const std::string& key, const GraphOptions& options);
-/// Keeps the plan on disk, if it can.
-void keep_plan(const std::string& key, const Plan& plan);
+/// What an earlier process, or an earlier trace, has kept. Never throws for what is on disk.
+struct FoundPlan {
+  bool known = false;                // it has had a plan, and so its kernels
+  std::shared_ptr<const Plan> plan;  // null: there is none, or it could not be kept
+};
+FoundPlan find_plan(const std::string& key, const GraphOptions& options);
+/// Keeps the plan on disk, if it can; null: that there was one which is not to be kept.
+void keep_plan(const std::string& key, const Plan* plan);
 
 }  // namespace sinter::engine

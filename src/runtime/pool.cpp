@@ -16,6 +16,7 @@ ForkMutex& region() {
   static ForkMutex* m = new ForkMutex(LockRank::Pool);
   return *m;
 }
+[[maybe_unused]] const auto& made_at_load = region();  // see ForkMutex
 
 // OpenMP keeps a thread's workers for its next region. A child of fork() has the thread but not the workers, and would wait for them for
 // ever: there this thread goes on alone. Threads that the child starts get workers of their own.
@@ -25,6 +26,7 @@ void note_workers() {
     if (has_workers) omp_set_num_threads(1);
   });
   has_workers = true;
+  [[maybe_unused]] static const bool made = (make_team(), true);  // later threads' teams are not worth the 0.1 ms
 }
 }  // namespace
 

@@ -19,6 +19,7 @@ void run_team(std::int64_t threads, FunctionRef<void(std::int64_t, std::int64_t)
   part(0);
   for (std::thread& t : others) t.join();
 }
+void make_team() {}  // each region makes its own
 bool in_team() { return inside; }
 
 }  // namespace sinter::runtime

@@ -155,6 +155,16 @@ TEST(spec_3_5, a_second_process_finds_the_kernels_and_loads_no_code_generator) {
   EXPECT_TRUE(worked(more, 2, kFew));
 }
 
+TEST(spec_3_5, kernels_of_plans_that_are_not_kept_load_no_code_generator) {
+  if (!generates()) return;
+  Folder folder;
+  const Environment sorts{{"SINTER_CACHE_DIR", folder.path}, {kSorts, "1"}};
+  EXPECT_TRUE(worked(work(sorts), kFew, 0));
+  const Worked second = work(sorts);
+  EXPECT_TRUE(worked(second, 0, kFew));
+  EXPECT_FALSE(second.llvm);
+}
+
 TEST(hazard, hazard_34_sixteen_processes_start_on_an_empty_cache) {
   Folder folder;
   const Environment environment{{"SINTER_CACHE_DIR", folder.path}, {"OMP_NUM_THREADS", "1"}};

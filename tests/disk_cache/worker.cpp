@@ -31,11 +31,12 @@ T steps(T y, int number, Max max) {
 // Computes on a few kernels and says where they came from. Runs by itself, too.
 TEST(Worker, Computes) {
   const int kernels = count_of_kernels();
-  const std::vector<float> x{-3, 0.25f, 5, 100, -0.5f, 7, 1e6f};
+  const std::vector<float> x{-3, -0.5f, 0.25f, 5, 7, 100, 1e6f};
+  const bool sorts = std::getenv(kSorts) != nullptr;
   Stats sums[2];  // at first, and after clear_cache()
   for (Stats& sum : sums) {
     for (int number = 1; number <= kernels; ++number) {
-      auto f = compile([number](const Array& a) { return steps(a, number, [](auto p, auto q) { return maximum(p, q); }); });
+      auto f = compile([=](const Array& a) { return steps(sorts ? sort(a) : a, number, [](auto p, auto q) { return maximum(p, q); }); });
       const std::vector<float> got = f(Array(x)).to_vector<float>();
       for (std::size_t i = 0; i < x.size(); ++i)
         EXPECT_EQ(got[i], steps(x[i], number, [](float p, float q) { return std::max(p, q); })) << number << ", element " << i;
@@ -55,7 +56,7 @@ TEST(Worker, Computes) {
 
 }  // namespace
 
-Worker::Worker(const Environment& environment, int kernels, const std::function<void()>& prepare) {
+Worker::Worker(const Environment& environment, int kernels, const std::function<void()>& prepare, const char* test) {
   const std::string self = fs::read_symlink("/proc/self/exe");
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
@@ -67,9 +68,10 @@ Worker::Worker(const Environment& environment, int kernels, const std::function<
     setenv("SINTER_CACHE_MB", "50", 1);
     setenv("SINTER_LOG", "1", 1);
     setenv(kCount, std::to_string(kernels).c_str(), 1);
+    const std::string filter = std::string("--gtest_filter=Worker.") + test;
     for (const auto& [variable, value] : environment) setenv(variable.c_str(), value.c_str(), 1);
     if (prepare) prepare();
-    execl(self.c_str(), self.c_str(), "--gtest_filter=Worker.Computes", nullptr);
+    execl(self.c_str(), self.c_str(), filter.c_str(), nullptr);
     _exit(127);
   }
   close(ends[1]);
@@ -99,6 +101,8 @@ Worked work(const Environment& environment, const std::function<void()>& prepare
 Worked work(const Folder& folder, const std::function<void()>& prepare) {
   return work(Environment{{"SINTER_CACHE_DIR", folder.path}}, prepare);
 }
+
+bool is_worker() { return std::getenv(kCount) != nullptr; }
 
 bool generates() { return backends::host_target().code; }
 

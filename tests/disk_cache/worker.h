@@ -18,13 +18,16 @@ testing::AssertionResult worked(const Worked& w, int generated, int from_disk);
 
 using Environment = std::map<std::string, std::string>;  // empty: as if not set
 
-/// This program in another process, where it runs the test Worker.Computes alone.
+/// Set: the worker's functions sort first, so that their plans are not kept.
+inline constexpr const char* kSorts = "SINTER_TEST_SORTS";
+
+/// This program in another process, where it runs a test of Worker's alone.
 struct Worker {
   pid_t process = -1;
   int output = -1;
 
   /// `prepare` runs in the new process, before the program starts.
-  Worker(const Environment& environment, int kernels, const std::function<void()>& prepare = {});
+  Worker(const Environment& environment, int kernels, const std::function<void()>& prepare = {}, const char* test = "Computes");
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
@@ -32,6 +35,8 @@ struct Worker {
 };
 
 inline constexpr int kFew = 3;
+/// Whether this process is one.
+bool is_worker();
 /// A worker with few kernels, from its start to its end.
 Worked work(const Environment& environment, const std::function<void()>& prepare = {});
 Worked work(const Folder& folder, const std::function<void()>& prepare = {});

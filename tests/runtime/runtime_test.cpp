@@ -1,15 +1,19 @@
 // The allocator, the thread pool and the workers; lazy values under threads.
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "engine/value.h"
 #include "runtime/buffer.h"
+#include "runtime/cores.h"
 #include "runtime/pieces.h"
 #include "runtime/pool.h"
 #include "runtime/workers.h"
@@ -198,6 +202,47 @@ TEST(Workers, RunAllOnTheirOwnStackAndPassExceptionsOn) {
                                          if (i == 1) throw ShapeError("one");
                                        }),
                ShapeError);
+}
+
+bool may_go_where(const cpu_set_t& all) {
+  cpu_set_t own;
+  return sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, &all);
+}
+
+TEST(Cores, ThreadsBeginOnOneEachAndMayGoEverywhere) {
+  const runtime::Cores cores;
+  ASSERT_EQ(cores.order.size(), static_cast<std::size_t>(CPU_COUNT(&cores.all)));
+  for (const int core : cores.order) EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(core), &cores.all));
+  EXPECT_EQ(std::set<int>(cores.order.begin(), cores.order.end()).size(), cores.order.size());
+  std::atomic<int> free{0};
+  runtime::run_on_workers(3, 1 << 20, [&](std::int64_t) {
+    for (int i = 0; i < 20000 && !may_go_where(cores.all); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    free += may_go_where(cores.all);
+  });
+  EXPECT_EQ(free, 3);
+  std::atomic<int> parts{0}, bound{0};
+  runtime::parallel_for(1 << 10, 1, [&](std::int64_t, std::int64_t) { ++parts, bound += !may_go_where(cores.all); });
+  EXPECT_GE(parts, 1);
+  EXPECT_EQ(bound, 0);
+}
+
+std::atomic<int> runs_aside{0};
+TEST(Workers, RunAThreadAside) {
+  cpu_set_t set;
+  sched_getaffinity(0, sizeof set, &set);
+  runtime::run_aside(1 << 20, []() noexcept { ++runs_aside; });
+  for (int i = 0; i < 20000 && runs_aside == 0 && CPU_COUNT(&set) > 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(runs_aside, CPU_COUNT(&set) > 1 ? 1 : 0);
+  std::thread([] {  // that may run on one core
+    const runtime::Cores cores;
+    const cpu_set_t one = cores.one(0);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const int before = runs_aside;
+    runtime::run_aside(1 << 20, []() noexcept { ++runs_aside; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(runs_aside, before);
+  })
+      .join();
 }
 
 TEST(Values, ThreadsThatEvaluateOneLazyArrayAgree) {

@@ -31,11 +31,13 @@ runtime::Image compile(const kernel::Kernel& k, const Target& target, const Code
   return flatten(machine.object(module), kEntry);
 }
 
+void warm(const Target& target, int level) { Machine(target, level); }
+
 }  // namespace
 
 }  // namespace sinter::backends
 
 extern "C" __attribute__((visibility("default"))) const sinter::backends::Codegen* sinter_codegen() {
-  static const sinter::backends::Codegen codegen{sinter::base::build_identity(), sinter::backends::compile};
+  static const sinter::backends::Codegen codegen{sinter::base::build_identity(), sinter::backends::compile, sinter::backends::warm};
   return &codegen;
 }
