@@ -1,4 +1,4 @@
-// Gradients of what has a structure beside its sizes, products of many: over many sizes above 1 one trace, whose results equal the
+// Gradients of what has a structure beside its sizes, windows and products: over many sizes above 1 one trace, whose results equal the
 // regular ones in every bit.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Case {
   int traces = 1;  // for all sizes above 1: more where the structure follows them
 };
 
-const std::vector<Dtype> kAll{float16, bfloat16, float32, float64, complex64};
+const std::vector<Dtype> kFloats{float16, bfloat16, float32, float64}, kAll{float16, bfloat16, float32, float64, complex64};
 
 // Different numbers around 1, of which no two have the same size; of complex ones, the parts differ.
 Array numbers(const Shape& shape, Dtype t) {
@@ -67,8 +67,55 @@ constexpr Derivative kDerivatives[] = {
     {"forward", [](const Function& f, const Array& x) { return jvp(f, std::tuple(x), std::tuple(weights(x).astype(x.dtype()))).second; }},
 };
 
+struct Pool {
+  PerAxis<2> kernel, stride, padding;
+};
+std::string name_of(const Pool& p) {
+  std::string s;
+  for (const PerAxis<2>& v : {p.kernel, p.stride, p.padding}) s.append("_").append(std::to_string(v[0])).append(std::to_string(v[1]));
+  return s;
+}
+
 std::vector<Case> cases() {
-  std::vector<Case> list;
+  std::vector<Case> list{
+      {"frames", 2, 0, [](const Array& x) { return as_strided(flatten(x), {(x.size() - 3) / 2 + 1, 3}, {2, 1}); }, kAll},
+      {"frames_of_each_place", 2, 0, [](const Array& x) { return as_strided(flatten(x), {x.size() - 3, 4}, {1, 1}); }, kAll},
+      {"places_of_each_frame", 2, 0, [](const Array& x) { return as_strided(flatten(x), {4, x.size() - 3}, {1, 1}); }, kAll},
+      {"frames_apart", 4, 0, [](const Array& x) { return as_strided(flatten(x), {x.size() / 5, 2}, {5, 1}, 3); }},
+      {"columns", 2, 0,
+       [](const Array& x) {
+         const Array m = x.reshape({x.shape(0) * x.shape(1), x.shape(2) * x.shape(3)});
+         return as_strided(m, {m.shape(1) - 2, m.shape(0), 2}, {1, m.shape(1), 1}, 1);
+       }},
+      {"from_a_place_that_follows", 2, 0,
+       [](const Array& x) {
+         const Dim row = x.shape(2) * x.shape(3);
+         return as_strided(x, {x.shape(0), x.shape(1) - 1, 2, row}, {x.shape(1) * row, row, row, 1});
+       }},
+      {"transposed", 0, 0,
+       [](const Array& x) {
+         return as_strided(x, {x.shape(3), x.shape(1), x.shape(0)}, {1, x.shape(2) * x.shape(3), x.shape(1) * x.shape(2) * x.shape(3)});
+       }},
+      {"backwards", 0, 0, [](const Array& x) { return as_strided(x, {x.size() - 1, 2}, {-1, -1}, x.size() - 1); }, kAll},
+      {"repeated", 0, 0, [](const Array& x) { return as_strided(x, {3, x.size()}, {0, 1}); }},
+      {"across_rows", 1, 0,
+       [](const Array& x) {
+         const Dim row = x.shape(2) * x.shape(3);
+         return as_strided(x, {x.shape(1) - 1, row - 1}, {row + 1, 1});
+       }},
+  };
+  const Pool pools[] = {{2, 1, 0},           {3, 2, 0}, {3, 2, 1}, {3, 1, 1}, {3, 3, 0}, {2, 3, 0}, {5, 2, 2}, {{3, 2}, {1, 2}, {1, 0}},
+                        {{1, 4}, {2, 1}, 0}, {7, 1, 3}};
+  for (const Pool& p : pools) {
+    const int rows = p.kernel[0] + p.stride[0] - 2, columns = p.kernel[1] + p.stride[1] - 2;
+    const bool all = p.kernel[0] == 3 && p.stride[0] < 3;
+    list.push_back({"avg_pool" + name_of(p), rows, columns, [p](const Array& x) { return avg_pool2d(x, p.kernel, p.stride, p.padding); },
+                    all ? kFloats : std::vector{float32}});
+    list.push_back({"max_pool" + name_of(p), rows, columns, [p](const Array& x) { return max_pool2d(x, p.kernel, p.stride, p.padding); },
+                    all ? kFloats : std::vector{float32}});
+  }
+  // Windows of 49 elements: few of them are sums that are written out.
+  list.push_back({"avg_pool_of_many", 6, 6, [](const Array& x) { return avg_pool2d(x, 7, PerAxis<2>(1)); }, {float32}, 2});
   const std::vector<std::pair<std::string, Axes>> products{{"0", 0}, {"1", 1}, {"3", 3}, {"12", {1, 2}}, {"02", {0, 2}}, {"all", {}}};
   for (const auto& [name, axes] : products)
     list.push_back({"prod_" + name, 0, 0, [axes](const Array& x) { return prod(x, axes); },
