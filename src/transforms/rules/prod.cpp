@@ -10,8 +10,8 @@ Sym exclusive(const Sym& x, std::size_t axis) {
   return cumulate(Op::CumProd, x, {axis, false}, false) * cumulate(Op::CumProd, x, {axis, true}, false);
 }
 
-// For each element the product of all others over the axes, in the dtype in which the product is computed: of the others along the last axis
-// and, since those of an axis further out come in whole products, of what is left when the last is folded. No step follows a size.
+// For each element the product of all others over the axes, in the dtype in which the product is computed: of the others along the last
+// axis and, since those of an axis further out come in whole products, of what is left when the last is folded. No step follows a size.
 Sym others(const Call& c) {
   Sym x = cast(c.in(0), wide_dtype(c.dtype())), result;
   const Shape shape = x.shape();
