@@ -81,7 +81,7 @@ Id join_pads(Graph& g, const Node& sum) {
   ops::Attrs around = first.attrs;
   around[rank + axis] = second.attrs[rank + axis];
   const Id row = g.add(std::move(joined));
-  if (g[row].type.shape == sum.type.shape) return row;
+  if (base::same(g[row].type.shape, sum.type.shape)) return row;
   return g.add({Op::Pad, {row, first.in[1]}, std::move(around), sum.type});
 }
 
@@ -90,7 +90,7 @@ Id simplify_structure(Graph& g, Node& n) {
   switch (n.op) {
     case Op::Cast: return g[n.in[0]].type.dtype == n.type.dtype ? n.in[0] : graph::kKeep;
     case Op::Concatenate: return n.in.size() == 1 ? n.in[0] : graph::kKeep;
-    case Op::Pad: return g[n.in[0]].type.shape == n.type.shape ? n.in[0] : graph::kKeep;
+    case Op::Pad: return base::same(g[n.in[0]].type.shape, n.type.shape) ? n.in[0] : graph::kKeep;
     default: break;
   }
   if (is_view(n.op)) return add_view(g, n.in[0], view_of(g, n));

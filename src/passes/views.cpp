@@ -1,5 +1,7 @@
 #include "passes/views.h"
 
+#include "base/symbols.h"
+
 namespace sinter::passes {
 namespace {
 
@@ -48,7 +50,8 @@ ops::Attrs sizes(const Shape& s) { return ops::Attrs(s.begin(), s.end()); }
 }  // namespace
 
 bool changes_nothing(const View& v) {
-  if (v.from != v.to) return false;
+  // Of a slice only what is certain: whether a part is the whole must not become a question of sizes.
+  if (v.op == Op::Slice ? !base::same(v.from, v.to) : v.from != v.to) return false;
   const std::size_t n = v.to.size();
   switch (v.op) {
     case Op::Reshape:

@@ -67,8 +67,13 @@ std::vector<char> may_be_equal(const Graph& g, Ids outputs, const std::vector<ch
   for (Id id : outputs) ++places[first[id]];
   for (Id id = 0; id < g.size(); ++id)
     for (Id in : g[id].in) places[first[in]] += active[id] && first[in] != first[id];
-  for (Id id = 0; id < g.size(); ++id)
-    if (places[id] > 1 && std::count_if(classes[id].begin(), classes[id].end(), [&](Id of) { return active[of]; }) > 1) add(id);
+  // Two add up in any order, and wherever between views that only move elements.
+  const auto moves = [&](Id id) { return graph::may_change_nothing(g[id]) && g[id].op != Op::Broadcast; };
+  for (Id id = 0; id < g.size(); ++id) {
+    const std::vector<Id>& all = classes[id];
+    if (places[id] < 2 || (places[id] == 2 && std::all_of(all.begin() + 1, all.end(), moves))) continue;
+    if (std::count_if(all.begin(), all.end(), [&](Id of) { return active[of]; }) > 1) add(id);
+  }
   while (!next.empty()) {
     const Id at = next.back();
     next.pop_back();

@@ -46,14 +46,14 @@ Sym slice(const Sym& x, std::size_t axis, Dim start, Dim size) {
   sizes[axis] = size;
   return slice(x, std::move(starts), std::move(sizes), std::move(steps));
 }
-Sym pad(const Sym& x, double value, Axes low, Axes high) {
+Sym pad(const Sym& x, double value, Axes low, Axes high) { return pad(x, literal(x, x.dtype(), value), std::move(low), std::move(high)); }
+Sym pad(const Sym& x, const Sym& value, Axes low, Axes high) {
   Shape shape = x.shape();
   for (std::size_t i = 0; i < shape.size(); ++i) shape[i] += low[i] + high[i];
   if (base::same(shape, x.shape())) return x;
-  const Sym v = literal(x, x.dtype(), value);
   ops::Attrs attrs = std::move(low);
   attrs.insert(attrs.end(), high.begin(), high.end());
-  return {x.graph, x.graph->add({Op::Pad, {x.id, v.id}, std::move(attrs), {x.dtype(), std::move(shape)}})};
+  return {x.graph, x.graph->add({Op::Pad, {x.id, value.id}, std::move(attrs), {x.dtype(), std::move(shape)}})};
 }
 Sym concatenate(const std::vector<Sym>& parts, std::size_t axis) {
   Shape shape = parts[0].shape();

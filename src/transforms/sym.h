@@ -134,6 +134,7 @@ Sym slice(const Sym& x, Axes start, Axes size, Axes step);
 Sym slice(const Sym& x, std::size_t axis, Dim start, Dim size);
 /// Adds low and high elements of a value at the ends of each axis.
 Sym pad(const Sym& x, double value, Axes low, Axes high);
+Sym pad(const Sym& x, const Sym& value, Axes low, Axes high);
 Sym concatenate(const std::vector<Sym>& parts, std::size_t axis);
 /// Drops the axes, which are ascending.
 Sym sum(const Sym& x, Axes axes);

@@ -74,7 +74,7 @@ inline const GraphCase kGraphCases[] = {
        %3 = sum %0 {dtype=float64 axes=0,1,2} : float64[] %4 = sum %0 {dtype=float64 axes=1} : float64[2,4] return %2, %3, %4 })"},
     {"prod", R"(graph g(%0: float64[2,3,5]) { %1 = prod %0 {dtype=float64 axes=2} : float64[2,3] %2 = prod
        %0 {dtype=float64 axes=0,2} : float64[3]
-       %3 = prod %0 {dtype=float64 axes=1} : float64[2,5] return %1, %2, %3 })"},
+       %3 = prod %0 {dtype=float64 axes=1} : float64[2,5] %4 = prod %0 {dtype=float64 axes=0,1,2} : float64[] return %1, %2, %3, %4 })"},
     {"cumsum", R"(graph g(%0: float64[2,3,4]) { %1 = cumsum %0 {axis=0 reverse=0 inclusive=1} : float64[2,3,4] %2 = exp %1 : float64[2,3,4]
        %3 = cumsum %0 {axis=1 reverse=1 inclusive=0} : float64[2,3,4] %4 = cumsum %0 {axis=2 reverse=0 inclusive=0} : float64[2,3,4]
        return %2, %3, %4 })"},
