@@ -1,13 +1,9 @@
 // pull_back, push_forward and the transforms made of them. Layer: transforms.
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <utility>
 
 #include "base/check.h"
-#include "base/symbols.h"
-#include "graph/rebind.h"
 #include "transforms/rules.h"
+#include "transforms/shown.h"
 #include "transforms/transforms.h"
 
 namespace sinter::transforms {
@@ -29,101 +25,6 @@ std::vector<char> active_nodes(const Graph& g, Ids wrt) {
     for (Id in : g[id].in) active[id] |= active[in];
   }
   return active;
-}
-
-// By operation and what its operands are.
-using Alike = std::map<std::pair<Op, std::vector<Id>>, std::vector<Id>>;
-std::vector<Id>& alike(Alike& all, const Node& n, const std::vector<Id>& of) {
-  std::pair<Op, std::vector<Id>> key{n.op, {}};
-  for (Id in : n.in) key.second.push_back(of[in]);
-  return all[std::move(key)];
-}
-
-// The nodes of which it matters whether others have the same elements: where several active nodes may be equal, and get cotangents from
-// several places, which add up in one order or another; and their operands, which decide. A class is what some sizes may make equal.
-std::vector<char> may_be_equal(const Graph& g, Ids outputs, const std::vector<char>& fixed, const std::vector<char>& active) {
-  std::vector<Id> first(g.size());  // of its class
-  std::vector<std::vector<Id>> classes(g.size());
-  Alike earlier;
-  for (Id id = 0; id < g.size(); ++id) {
-    first[id] = id;
-    if (!fixed[id]) {
-      if (graph::may_change_nothing(g[id])) {
-        first[id] = first[g[id].in[0]];
-      } else {
-        std::vector<Id>& others = alike(earlier, g[id], first);
-        if (others.empty()) others.push_back(id);
-        first[id] = others[0];
-      }
-    }
-    classes[first[id]].push_back(id);
-  }
-  std::vector<char> matters(g.size(), 0);
-  std::vector<Id> next;
-  const auto add = [&](Id id) {
-    if (classes[first[id]].size() > 1 && !std::exchange(matters[first[id]], 1)) next.push_back(first[id]);
-  };
-  std::vector<int> places(g.size(), 0);  // by class
-  for (Id id : outputs) ++places[first[id]];
-  for (Id id = 0; id < g.size(); ++id)
-    for (Id in : g[id].in) places[first[in]] += active[id] && first[in] != first[id];
-  // Two add up in any order, and wherever between views that only move elements.
-  const auto moves = [&](Id id) { return graph::may_change_nothing(g[id]) && g[id].op != Op::Broadcast; };
-  for (Id id = 0; id < g.size(); ++id) {
-    const std::vector<Id>& all = classes[id];
-    if (places[id] < 2 || (places[id] == 2 && std::all_of(all.begin() + 1, all.end(), moves))) continue;
-    if (std::count_if(all.begin(), all.end(), [&](Id of) { return active[of]; }) > 1) add(id);
-  }
-  while (!next.empty()) {
-    const Id at = next.back();
-    next.pop_back();
-    for (Id id : classes[at])
-      for (Id in : g[id].in) add(in);
-  }
-  for (Id id = 0; id < g.size(); ++id) matters[id] = matters[first[id]];
-  return matters;
-}
-
-// For all sizes: a number differs.
-template <class Dims>
-bool differ(const Dims& x, const Dims& y) {
-  const auto maybe = [](const Dim& a, const Dim& b) { return base::changes(a) || base::changes(b) || a == b; };
-  return !std::equal(x.begin(), x.end(), y.begin(), y.end(), maybe);
-}
-
-// By node, the first with the same elements. A graph has one node for what is certainly equal. Where sizes change, it has others that are
-// equal for the sizes of this call, but for other sizes may not be: views that change nothing, and what is computed of them or by sizes
-// that are equal. Functions of fixed sizes have no such nodes; so that all that an array gets adds up in the same order as there, the first
-// of them gets it.
-std::vector<Id> shown_by(const Graph& g, Ids outputs, Ids wrt, const std::vector<char>& active) {
-  std::vector<Id> shown(g.size());
-  std::iota(shown.begin(), shown.end(), Id{0});
-  const auto changes = [&](Id id) { return base::changes(g[id].type.shape) || base::changes(g[id].attrs); };
-  if (std::none_of(shown.begin(), shown.end(), changes)) return shown;
-  std::vector<char> fixed(g.size(), 0);  // nothing else is shown by it
-  for (Id id : wrt) fixed[id] = 1;
-  for (Id id = 0; id < g.size(); ++id) fixed[id] = fixed[id] || g[id].in.empty() || ops::has_bodies(g[id].op);
-  const std::vector<char> matters = may_be_equal(g, outputs, fixed, active);
-  Alike earlier;
-  for (Id id = 0; id < g.size(); ++id) {
-    const Node& n = g[id];
-    if (fixed[id] || !matters[id]) continue;
-    if (graph::changes_nothing(g, n)) {
-      shown[id] = shown[n.in[0]];
-      continue;
-    }
-    std::vector<Id>& others = alike(earlier, n, shown);
-    const ops::Attrs attrs = graph::meaning(n);
-    const auto same = std::find_if(others.begin(), others.end(), [&](Id o) {
-      const ops::Attrs own = graph::meaning(g[o]);
-      return !differ(own, attrs) && !differ(g[o].type.shape, n.type.shape) && g[o].type == n.type && own == attrs;
-    });
-    if (same != others.end())
-      shown[id] = *same;
-    else
-      others.push_back(id);
-  }
-  return shown;
 }
 
 // Operations that add up elements of their operands: an operand's element is under where() if all elements that show it are.

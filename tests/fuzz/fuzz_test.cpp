@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -90,6 +91,23 @@ TEST(Programs, TextReadsBack) {
     const std::string text = print(draw(seed));
     ASSERT_EQ(print(parse(text)), text);
   }
+}
+
+// By the longest axis of what a program starts from.
+TEST(Programs, AreOfAllSizes) {
+  constexpr std::uint32_t kPrograms = 600;
+  int wide = 0, large = 0;
+  for (std::uint32_t seed = 1; seed <= kPrograms; ++seed) {
+    const Program p = draw(seed);
+    std::int64_t longest = 0;
+    for (const Leaf& l : p.leaves)
+      for (int d : l.dims) longest = std::max<std::int64_t>(longest, d >= 0 ? d : p.calls[0].sizes[d == Leaf::kSizeN ? 0 : 1]);
+    wide += longest >= 16 && longest < 100;
+    large += longest >= 100;
+  }
+  EXPECT_GT(wide, kPrograms / 5);
+  EXPECT_GT(large, kPrograms / 20);
+  EXPECT_LT(wide + large, kPrograms / 2);
 }
 
 // A program in which only one step matters shrinks to it.

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "fuzz/sizes.h"
 #include "graph/bodies.h"
 #include "graph/build.h"
 
@@ -31,11 +32,11 @@ class Generator {
     while (static_cast<int>(pool_.size()) < size) {
       Id before = g_.size();
       Id made = step();
-      if (made >= before && elements(made) <= 4096) pool_.push_back(made);
+      if (made >= before && elements(made) <= kMostElements) pool_.push_back(made);
       if (++tries_ > 50 * size) break;
     }
     std::vector<Id> outputs{pool_.back()};
-    for (int i = pick(3); i > 0; --i) outputs.push_back(any());
+    for (int i = pick(5); i > 0; --i) outputs.push_back(any());
     g_.set_outputs(outputs);
     return graph::rewrite(g_, [](Graph&, const Node&) { return graph::kKeep; });
   }
@@ -48,16 +49,23 @@ class Generator {
   std::int64_t elements(Id id) const { return type(id).shape.product(); }
   Dtype dtype() { return pick(3) == 0 ? static_cast<Dtype>(pick(kDtypeCount)) : Dtype::float32; }
   Shape shape() {
-    static constexpr int kSizes[] = {1, 2, 3, 5, 7, 16, 17, 33, 65, 0};
     Shape s;
-    for (int rank = pick(4); rank > 0; --rank) s.push_back(kSizes[pick(pick(12) == 0 ? 10 : 9)]);
+    for (std::int64_t n : sizes_.of(static_cast<std::size_t>(pick(4)))) s.push_back(n);
     return s;
   }
-  // Something of this shape (or 0-d), of this dtype.
+  // Whether an array of shape `from` may be broadcast to `s`.
+  static bool spreads(const Shape& from, const Shape& s) {
+    if (from.size() > s.size()) return false;
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (from[i] != 1 && from[i] != s[s.size() - from.size() + i]) return false;
+    return true;
+  }
+  // Something of this shape (or 0-d), of this dtype; now and then broadcast to it.
   Id like(const Shape& s, Dtype t) {
     std::vector<Id> fits;
+    const bool wider = pick(2) == 0;
     for (Id id : pool_)
-      if (type(id).shape == s || type(id).shape.empty()) fits.push_back(id);
+      if (type(id).shape == s || type(id).shape.empty() || (wider && spreads(type(id).shape, s))) fits.push_back(id);
     std::int64_t n = s.product();
     if (n > 1 && n <= 16 && pick(4) == 0) {
       ops::Attrs bits;
@@ -69,12 +77,15 @@ class Generator {
                              t == Dtype::bool_     ? random_() & 1
                              : t == Dtype::float32 ? 0x3F800000u + (random_() & 0x7FFFFF)
                                                    : random_() & 3);
-    return graph::cast(g_, fits[static_cast<std::size_t>(pick(static_cast<int>(fits.size())))], t);
+    const Id id = graph::cast(g_, fits[static_cast<std::size_t>(pick(static_cast<int>(fits.size())))], t);
+    return type(id).shape.empty() ? id : broadcast_to(id, s);
   }
 
   Id step() {
-    Id x = pick(3) ? recent() : any();
-    switch (pick(15)) {
+    const Id x = pick(3) ? recent() : any();
+    int kind = pick(15);
+    while (off_ >> kind & 1) kind = pick(15);
+    switch (kind) {
       case 0: return view(x);
       case 1: return view(x);
       case 2: return reduce(x);
@@ -166,8 +177,9 @@ class Generator {
     const Shape s = type(x).shape;
     ops::Attrs axes;
     bool empty = false;
+    const std::uint32_t reduced = pick(3) ? reduced_ : random_();
     for (std::size_t d = 0; d < s.size(); ++d)
-      if (pick(2)) {
+      if (reduced >> d & 1) {
         axes.push_back(static_cast<std::int64_t>(d));
         empty = empty || s[d] == 0;
       }
@@ -301,6 +313,7 @@ class Generator {
     Id y = graph::transpose(g_, x, axes);
     Shape out = s;
     out[s.size() - 1] = s[s.size() - 2];
+    if (out.product() > kMostElements) return x;
     const Id p = g_.add({Op::Matmul, {x, y}, {}, {type(x).dtype, out}});
     const Dtype t = type(x).dtype;
     if (pick(3) || (!is_floating(t) && !is_complex(t))) return p;
@@ -318,7 +331,7 @@ class Generator {
     for (const graph::Type& t : inputs) pool_.push_back(g_.add({Op::Input, {}, {static_cast<std::int64_t>(pool_.size())}, t}));
     for (int i = 1 + pick(4); i > 0; --i) {
       Id made = step();
-      if (elements(made) <= 4096) pool_.push_back(made);
+      if (elements(made) <= kMostElements) pool_.push_back(made);
     }
     std::vector<Id> results;
     for (const graph::Type& t : outputs) {
@@ -394,6 +407,10 @@ class Generator {
 
   int depth_ = 0;
   std::mt19937 random_;
+  Sizes sizes_{random_};
+  const std::uint32_t reduced_ = random_();  // the axes of most reductions, by bits: those along the same ones share a kernel
+  // Kinds of steps, by bits, that the graph goes without: half of the graphs have few kinds, which meet more often.
+  const std::uint32_t off_ = pick(2) ? 0 : (random_() | random_()) & 0x3FF;
   Graph g_;
   std::vector<Id> pool_;
   std::optional<Id> indices_;

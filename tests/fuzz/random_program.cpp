@@ -4,18 +4,23 @@
 
 #include "base/symbols.h"
 #include "fuzz/random_graph.h"
+#include "fuzz/sizes.h"
 #include "fuzz/steps.h"
 #include "transforms/transforms.h"
 
 namespace sinter::fuzz {
 namespace {
 
-constexpr std::int64_t kMostElements = 4096;
 constexpr int kDeepest = 2;
 
 class Drawer {
  public:
-  explicit Drawer(std::uint32_t seed) : random_(seed) { p_.seed = seed; }
+  explicit Drawer(std::uint32_t seed) : random_(seed) {
+    p_.seed = seed;
+    if (once_in(2))
+      for (const char group : {'z', 'v', 'r', 'g', 'n', 'd', 's', 'b'})
+        if (!once_in(3)) off_ += group;
+  }
 
   Program run() {
     calls();
@@ -28,7 +33,7 @@ class Drawer {
     const State before = state;
     Inputs inputs;
     Environment e = environment(0, state, inputs);
-    steps(p_.function, e, 2 + pick(10), 0);
+    steps(p_.function, e, 2 + pick(once_in(6) ? 40 : 10), 0);
     for (std::size_t i = 0; i < before.arrays.size(); ++i)
       if (!once_in(3)) update(e, static_cast<std::int64_t>(i));
     results();
@@ -43,7 +48,6 @@ class Drawer {
   int any() { return recent_[static_cast<std::size_t>(pick(static_cast<int>(recent_.size())))]; }
   int newest() { return recent_[recent_.size() - 1 - static_cast<std::size_t>(pick(std::min<int>(4, static_cast<int>(recent_.size()))))]; }
   Dtype dtype() { return pick(3) == 0 ? static_cast<Dtype>(pick(kDtypeCount)) : Dtype::float32; }
-  std::int64_t size() { return once_in(4) ? pick(3) : once_in(8) ? 16 + pick(50) : 2 + pick(7); }
 
   // Arrays that are never computed.
   Array array_of(const Leaf& l, std::size_t call) const {
@@ -81,11 +85,10 @@ class Drawer {
     const int count = 2 + pick(5);
     for (int i = 0; i < count; ++i) {
       Call c;
-      if (i == 0)
-        c.sizes = {size(), size()};
-      else
-        c = p_.calls.back();
-      if (i > 0 && once_in(3)) c.sizes[static_cast<std::size_t>(pick(2))] = size();
+      if (i > 0) c = p_.calls.back();
+      const std::vector<std::int64_t> sizes = sizes_.of(2);
+      for (const std::size_t d : {0, 1})
+        if (i == 0 || once_in(6)) c.sizes[d] = sizes[d];
       if (once_in(12)) c.number = pick(4);
       c.fail = once_in(10);
       c.hold = once_in(3);
@@ -100,7 +103,8 @@ class Drawer {
     l.dtype = dtype();
     static const std::vector<int> kDims[] = {{-1, -2}, {-1, -2}, {-2},    {-1},        {-2, -1},   {},
                                              {3},      {-1, 3},  {1, -2}, {-1, -2, 2}, {2, 3, -2}, {4, 4}};
-    l.dims = kDims[pick(static_cast<int>(std::size(kDims)))];
+    do l.dims = kDims[pick(static_cast<int>(std::size(kDims)))];
+    while (!is_small({array_of(l, 0)}));
     l.memory = once_in(2) ? tests::Memory::plain : tests::kMemories[pick(4)];
     l.special = once_in(3);
     if (once_in(5) && !p_.leaves.empty()) {
@@ -183,7 +187,7 @@ class Drawer {
     for (const Step& s : p_.function.steps)
       if (std::find(used.begin(), used.end(), s.id) == used.end() && s.id != recent_.back() && once_in(2))
         p_.function.results.push_back(s.id);
-    if (once_in(4)) p_.function.results.push_back(any());
+    for (int i = pick(4); i > 0; --i) p_.function.results.push_back(any());
   }
   void body(Function& f, Environment& inner, int depth) {
     const std::size_t outside = recent_.size();
@@ -206,7 +210,7 @@ class Drawer {
       for (const auto& [name, share] : kShares) {
         at -= share;
         if (at >= 0) continue;
-        if ((name == 's' && depth > 0) || (name == 'b' && depth >= kDeepest)) break;
+        if ((name == 's' && depth > 0) || (name == 'b' && depth >= kDeepest) || off_.find(name) != std::string::npos) break;
         return name;
       }
     }
@@ -221,6 +225,7 @@ class Drawer {
       s.in.push_back(i > 0 && once_in(2) ? of_shape(e, s.in[0], other) : other);
     }
     for (int i = 0; i < 6; ++i) s.numbers.push_back(pick(12));
+    if (k.group == 'r' && !once_in(3)) s.numbers[0] = reduced_;
     if (k.group == 'b') {
       s.bodies.emplace_back();
       for (int i = 0; i < 2; ++i) s.bodies[0].parameters.push_back(next_++);
@@ -241,7 +246,10 @@ class Drawer {
   }
 
   std::mt19937 random_;
+  Sizes sizes_{random_};
   Program p_;
+  std::string off_;  // groups of steps that the program goes without: half of them have few groups, whose steps meet more often
+  const int reduced_ = pick(12);  // the axes of most reductions: those along the same ones share a kernel
   int next_ = 0;
   std::vector<int> recent_;  // values that a step may use
 };

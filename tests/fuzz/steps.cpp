@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "engine/capture.h"
+#include "fuzz/sizes.h"
 
 namespace sinter::fuzz {
 namespace {
@@ -67,6 +68,11 @@ Arrays real_ones(const Arrays& x) {
 Arrays joined(Arrays a, const Arrays& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
+}
+// For what is large on the way to something small, which those who draw programs do not see.
+const Array& few(const Array& x) {
+  require(x.size() <= kMostElements, "too many elements");
+  return x;
 }
 // Of the shape and dtype of x.
 Array like(const Array& x, const Array& y, bool by_mean) { return (x + (by_mean ? mean(y) : y)).astype(x.dtype()); }

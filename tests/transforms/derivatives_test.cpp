@@ -10,6 +10,7 @@
 #include "graph/build.h"
 #include "support/graphs.h"
 #include "transforms/cases.h"
+#include "transforms/shown.h"
 
 namespace {
 
@@ -371,6 +372,42 @@ TEST(Size, TenThousandNodes) {
   const double batched = milliseconds([&] { transforms::vmap(g, 3, Slots{0}, Slots{0}); });
   std::printf("10,000 nodes: vjp %.1f ms, jvp %.1f ms, vmap %.1f ms\n", backward, forward, batched);
   EXPECT_LT(backward + forward + batched, 2000);
+}
+
+// 20,000 views of one array whose sizes change, told apart by numbers: none is compared with the others.
+TEST(Size, TwentyThousandViewsOfSizesThatChange) {
+  constexpr std::int64_t kViews = 20000;
+  base::Symbols symbols;
+  base::Guards guards;
+  const Dim rows = symbols.input(kViews, "rows"), columns = symbols.input(3, "columns");
+  base::OpenSymbols open(symbols, guards);
+  Graph g;
+  const graph::Id x = g.add({Op::Input, {}, {0}, {Dtype::float32, {rows, columns}}});
+  transforms::Distinct distinct;
+  for (const int again : {0, 1})
+    for (std::int64_t i = 0; i < kViews; ++i) {
+      const graph::Node row{Op::Slice, {x}, {i, 0, 1, columns, 1, 1}, {Dtype::float32, {1, columns}}};
+      const auto id = static_cast<graph::Id>(i + 1);
+      ASSERT_EQ(distinct.equal_to(row, again == 0 ? id : id + kViews), id);
+    }
+  EXPECT_EQ(distinct.comparisons(), kViews) << "each with itself";
+  EXPECT_TRUE(guards.empty());
+  const graph::Node all{Op::Slice, {x}, {0, 0, rows, columns, 1, 1}, {Dtype::float32, {rows, columns}}};
+  const graph::Node many{Op::Slice, {x}, {0, 0, kViews, columns, 1, 1}, {Dtype::float32, {kViews, columns}}};
+  EXPECT_EQ(distinct.equal_to(many, 1000000), 1000000u);
+  EXPECT_TRUE(guards.empty());
+  EXPECT_EQ(distinct.equal_to(all, 1000001), 1000000u);
+  EXPECT_EQ(symbols.texts(guards), std::vector<std::string>{"s0 == 20000"}) << "equal for these sizes alone";
+
+  std::vector<graph::Id> parts;
+  for (std::int64_t i = 0; i < kViews; ++i) {
+    const graph::Id row = g.add({Op::Slice, {x}, {i, 0, 1, columns, 1, 1}, {Dtype::float32, {1, columns}}});
+    parts.push_back(graph::elementwise(g, Op::Sin, {row}));
+  }
+  g.set_outputs(parts);
+  const std::vector<char> active(g.size(), 1);
+  const std::vector<graph::Id> shown = transforms::shown_by(g, g.outputs(), std::vector{x}, active);
+  for (graph::Id id = 0; id < g.size(); ++id) ASSERT_EQ(shown[id], id);
 }
 
 // The page lists each operation without a gradient.

@@ -120,6 +120,8 @@ class Emitter : public ops::Machine {
   llvm::Value* address(llvm::Value* buffer, llvm::Type* element, const Bundle& index);
   llvm::Value* addresses(llvm::Value* buffer, llvm::Type* element, const ops::Val& index, int part);
   void prefetch_lines(llvm::Value* address, int bytes, bool write, bool far = false);
+  /// At the end of the entry block: for values that all of the function may use.
+  llvm::IRBuilder<> in_entry() { return llvm::IRBuilder<>(b.GetInsertBlock()->getParent()->getEntryBlock().getTerminator()); }
   llvm::Value* ahead_of(llvm::Value* address);
   void prefetch_ahead(llvm::Value* address, int bytes, bool write) {
     if (frame.prefetch != 0) prefetch_lines(ahead_of(address), bytes, write);

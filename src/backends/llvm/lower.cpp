@@ -2,8 +2,10 @@
 
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "backends/llvm/arguments.h"
 #include "backends/llvm/emitter.h"
 #include "backends/llvm/functions.h"
+#include "backends/llvm/loops.h"
 #include "backends/llvm/pipeline.h"
 #include "backends/llvm/plan.h"
 #include "backends/llvm/schedule.h"
@@ -40,20 +42,12 @@ class Lowering {
   std::vector<llvm::BasicBlock*> run(llvm::Function* f);
 
  private:
-  using State = std::vector<Value*>;
-  using Body = FunctionRef<State(Value* index, const State& state)>;
-
   void block(std::size_t first, std::size_t last);
   void instruction(const Inst& i, Ref r);
   void in_order(Ref loop, Value* begin, Value* end, std::size_t last);
   void vector(Ref loop, std::size_t last);
   void combine(const Inst& i, Ref r);
-  Value* word(llvm::Type* type, std::size_t number, std::size_t offset = 0);
-  void load_arguments();
-  void find_streams(Value* word);
 
-  void tail(Value* begin, Value* end, int parts, State& state, Body body);
-  State counted(Value* begin, Value* end, int step, bool once, State initial, Body body);
   std::size_t first_inside(Ref loop) const;
   std::vector<Ref> carries(Ref loop) const;
   State flatten(Ref value, Ref as);
@@ -72,23 +66,14 @@ class Lowering {
   Functions functions_;
   const Plan plan_;
   std::vector<Wide> values_;  // of each Ref, as last emitted
-  std::vector<Value*> buffers_;
-  std::vector<Value*> streams_;  // by buffer, i1: stores go past the caches; null: never
-  std::vector<Wide> scalars_;
+  Arguments args_;
   std::vector<llvm::BasicBlock*> pipelined_;
-  Value* begin_ = nullptr;
-  Value* end_ = nullptr;
-  Value* words_ = nullptr;
 };
 
 std::vector<llvm::BasicBlock*> Lowering::run(llvm::Function* f) {
-  begin_ = f->getArg(0);
-  end_ = f->getArg(1);
-  words_ = f->getArg(2);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(builder_.getContext(), "entry", f));
   emitter_.near = builder_.CreateICmpNE(builder_.CreateAnd(f->getArg(3), kernel::kNear), builder_.getInt64(0));
-  load_arguments();
-  find_streams(f->getArg(3));
+  args_ = Arguments(k_, *f, plan_.streams, emitter_);
   auto* body = llvm::BasicBlock::Create(builder_.getContext(), "body", f);
   builder_.CreateBr(body);  // the entry is complete: what is found out later goes before its end
   builder_.SetInsertPoint(body);
@@ -99,42 +84,6 @@ std::vector<llvm::BasicBlock*> Lowering::run(llvm::Function* f) {
   }
   builder_.CreateRetVoid();
   return std::move(pipelined_);
-}
-
-void Lowering::find_streams(Value* word) {
-  for (std::size_t n = 0; n < k_.buffers.size(); ++n) {
-    const bool never = !plan_.streams || !k_.buffers[n].large || n >= kernel::kMostStreams;
-    Value* bit = never ? nullptr : builder_.CreateAnd(word, builder_.getInt64(std::uint64_t{1} << n));
-    streams_.push_back(never ? nullptr : builder_.CreateICmpNE(bit, builder_.getInt64(0)));
-  }
-}
-
-// Of the block, which does not change during a launch: the load may be moved.
-Value* Lowering::word(llvm::Type* type, std::size_t number, std::size_t offset) {
-  Value* from = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), words_, 8 * number + offset);
-  llvm::LoadInst* load = builder_.CreateAlignedLoad(type, from, llvm::Align(offset ? 4 : 8));
-  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(builder_.getContext(), {}));
-  return load;
-}
-
-void Lowering::load_arguments() {
-  for (std::size_t n = 0; n < k_.buffers.size(); ++n) buffers_.push_back(word(builder_.getPtrTy(), n));
-  std::vector<const Inst*> of(static_cast<std::size_t>(k_.scalars));
-  for (const Inst& i : k_.body) {
-    if (i.code == Code::Scalar) of[static_cast<std::size_t>(i.imm)] = &i;
-  }
-  std::size_t number = k_.buffers.size() + static_cast<std::size_t>(k_.integers);
-  for (const Inst* i : of) {
-    Wide w;
-    if (i) {
-      const Dtype part = ops::storage_dtype(i->dtype);
-      llvm::Type* type = lane_type(builder_.getContext(), part);
-      w = ops::load_form(emitter_.uniform(part, word(type, number)), i->dtype);
-      if (is_complex(i->dtype)) w.im = emitter_.uniform(part, word(type, number, 4));
-    }
-    scalars_.push_back(w);
-    ++number;
-  }
 }
 
 void Lowering::block(std::size_t first, std::size_t last) {
@@ -149,7 +98,7 @@ void Lowering::block(std::size_t first, std::size_t last) {
     if (i.kind == LoopKind::Vector)
       vector(ref, end);
     else if (i.kind == LoopKind::Parallel)
-      in_order(ref, begin_, end_, end);
+      in_order(ref, args_.begin, args_.end, end);
     else
       in_order(ref, scalar(i.in[0]), scalar(i.in[1]), end);
     r = end;
@@ -160,9 +109,9 @@ void Lowering::instruction(const Inst& i, Ref r) {
   auto operand = [&](int n) -> const Wide& { return values_[i.in[n]]; };
   const auto imm = static_cast<std::size_t>(i.imm);
   switch (i.code) {
-    case Code::Arg: values_[r] = {int64, emitter_.uniform(int64, word(builder_.getInt64Ty(), k_.buffers.size() + imm)), {}}; return;
-    case Code::Range: values_[r] = {int64, emitter_.uniform(int64, imm == 0 ? begin_ : end_), {}}; return;
-    case Code::Scalar: values_[r] = scalars_[imm]; return;
+    case Code::Arg: values_[r] = {int64, emitter_.uniform(int64, args_.integer(builder_, imm)), {}}; return;
+    case Code::Range: values_[r] = {int64, emitter_.uniform(int64, imm == 0 ? args_.begin : args_.end), {}}; return;
+    case Code::Scalar: values_[r] = args_.scalars[imm]; return;
     case Code::Const: values_[r] = ops::wide_constant(emitter_, i.dtype, static_cast<std::uint64_t>(i.imm)); return;
     case Code::Compute: {
       if (i.dtype == int64 && i.in[1] != kNone && (k_.body[i.in[1]].code == Code::Arg || k_.body[i.in[1]].code == Code::Const))
@@ -194,28 +143,28 @@ void Lowering::instruction(const Inst& i, Ref r) {
       Wide w{t, {}, {}};
       const Val* condition = i.in[1] == kNone ? nullptr : &operand(1).re;
       if (is_complex(t))
-        std::tie(w.re, w.im) = emitter_.load_pair(buffers_[imm], operand(0).re, condition);
+        std::tie(w.re, w.im) = emitter_.load_pair(args_.buffers[imm], operand(0).re, condition);
       else
-        w = ops::load_form(emitter_.load(buffers_[imm], ops::storage_dtype(t), operand(0).re, condition), t);
+        w = ops::load_form(emitter_.load(args_.buffers[imm], ops::storage_dtype(t), operand(0).re, condition), t);
       values_[r] = w;
       return;
     }
     case Code::Store: {
       const Dtype t = k_.buffers[imm].dtype;
       if (is_complex(t))
-        emitter_.store_pair(buffers_[imm], operand(0).re, operand(1).re, operand(1).im, streams_[imm]);
+        emitter_.store_pair(args_.buffers[imm], operand(0).re, operand(1).re, operand(1).im, args_.streams[imm]);
       else
-        emitter_.store(buffers_[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1)), streams_[imm]);
+        emitter_.store(args_.buffers[imm], ops::storage_dtype(t), operand(0).re, ops::store_form(operand(1)), args_.streams[imm]);
       return;
     }
     case Code::Tile: {
       const Dtype t = is_complex(i.dtype) ? int64 : ops::storage_dtype(i.dtype);
       const Val* later = i.in[4] == kNone ? nullptr : &operand(4).re;
-      emitter_.tile(buffers_[imm], t, operand(0).re, buffers_[i.to], operand(1).re, scalar(i.in[2]), scalar(i.in[3]), later);
+      emitter_.tile(args_.buffers[imm], t, operand(0).re, args_.buffers[i.to], operand(1).re, scalar(i.in[2]), scalar(i.in[3]), later);
       return;
     }
     case Code::Prefetch:
-      emitter_.prefetch(buffers_[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written, streams_[imm], i.to != 0);
+      emitter_.prefetch(args_.buffers[imm], k_.buffers[imm].dtype, operand(0).re, k_.buffers[imm].written, args_.streams[imm], i.to != 0);
       return;
     case Code::Combine: combine(i, r); return;
     case Code::Carry:
@@ -237,7 +186,7 @@ std::vector<Ref> Lowering::carries(Ref loop) const {
 }
 
 // The LLVM values of `value`, in the form in which the carried value `as` is held.
-Lowering::State Lowering::flatten(Ref value, Ref as) {
+State Lowering::flatten(Ref value, Ref as) {
   const Wide& w = values_[value];
   State out;
   auto take = [&](const Val& v) {
@@ -262,52 +211,6 @@ void Lowering::unflatten(Ref carry, const State& state, std::size_t& at) {
   if (is_complex(t)) values_[carry].im = take();
 }
 
-// A loop with its test at the bottom, behind a test for no iterations at all. `once`: at most one iteration. Where numbers say that there
-// is none, or one, there is no loop.
-Lowering::State Lowering::counted(Value* begin, Value* end, int step, bool once, State state, Body body) {
-  const auto *first = llvm::dyn_cast<llvm::ConstantInt>(begin), *behind = llvm::dyn_cast<llvm::ConstantInt>(end);
-  if (first && behind) {
-    const std::int64_t count = behind->getSExtValue() - first->getSExtValue();
-    if (count <= 0) return state;
-    if (once || count <= step) return body(begin, state);
-  }
-  llvm::Function* f = builder_.GetInsertBlock()->getParent();
-  llvm::BasicBlock* before = builder_.GetInsertBlock();
-  auto* inside = llvm::BasicBlock::Create(builder_.getContext(), "loop", f);
-  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "done", f);
-  builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), inside, after);
-  builder_.SetInsertPoint(inside);
-  State current = state;
-  llvm::PHINode* index = nullptr;
-  if (!once) {
-    index = builder_.CreatePHI(builder_.getInt64Ty(), 2, "i");
-    index->addIncoming(begin, before);
-    for (Value*& v : current) {
-      llvm::PHINode* phi = builder_.CreatePHI(v->getType(), 2);
-      phi->addIncoming(v, before);
-      v = phi;
-    }
-  }
-  const State next = body(once ? begin : index, current);
-  llvm::BasicBlock* latch = builder_.GetInsertBlock();
-  if (once) {
-    builder_.CreateBr(after);
-  } else {
-    Value* following = builder_.CreateAdd(index, builder_.getInt64(static_cast<std::uint64_t>(step)));
-    index->addIncoming(following, latch);
-    for (std::size_t n = 0; n < next.size(); ++n) llvm::cast<llvm::PHINode>(current[n])->addIncoming(next[n], latch);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(following, end), inside, after);
-  }
-  builder_.SetInsertPoint(after);
-  for (std::size_t n = 0; n < next.size(); ++n) {
-    llvm::PHINode* phi = builder_.CreatePHI(state[n]->getType(), 2);
-    phi->addIncoming(state[n], before);
-    phi->addIncoming(next[n], latch);
-    state[n] = phi;
-  }
-  return state;
-}
-
 // Serial and Parallel loops.
 void Lowering::in_order(Ref loop, Value* begin, Value* end, std::size_t last) {
   const std::vector<Ref> carried = carries(loop);
@@ -319,7 +222,7 @@ void Lowering::in_order(Ref loop, Value* begin, Value* end, std::size_t last) {
     std::size_t at = 0;
     for (Ref c : carried) unflatten(c, s, at);
   };
-  state = counted(begin, end, 1, false, std::move(state), [&](Value* index, const State& current) {
+  state = counted(builder_, begin, end, 1, false, std::move(state), [&](Value* index, const State& current) {
     values_[loop] = {int64, emitter_.uniform(int64, index), {}};
     bind(current);
     block(first_inside(loop), last);
@@ -330,32 +233,6 @@ void Lowering::in_order(Ref loop, Value* begin, Value* end, std::size_t last) {
     return next;
   });
   bind(state);
-}
-
-// Part by part, each with its own partials: a short row leaves most parts out. The code is there once, and finds the partials on the stack.
-void Lowering::tail(Value* begin, Value* end, int parts, State& state, Body body) {
-  if (parts == 1) {
-    state = counted(begin, end, target_.lanes, true, std::move(state), body);
-    return;
-  }
-  const auto count = static_cast<std::size_t>(parts);
-  std::vector<Value*> arrays;  // of each carried value, its parts
-  for (std::size_t n = 0; n < state.size(); n += count) arrays.push_back(stack(builder_, state[n]->getType(), parts));
-  auto place = [&](std::size_t n, Value* part) { return builder_.CreateGEP(state[n * count]->getType(), arrays[n], part); };
-  state = counted(begin, end, 1, true, state, [&](Value*, const State& current) {
-    for (std::size_t n = 0; n < current.size(); ++n) builder_.CreateStore(current[n], place(n / count, builder_.getInt64(n % count)));
-    counted(begin, end, target_.lanes, false, {builder_.getInt64(0)}, [&](Value* index, const State& part) {
-      State own;
-      for (std::size_t n = 0; n < arrays.size(); ++n) own.push_back(builder_.CreateLoad(state[n * count]->getType(), place(n, part[0])));
-      own = body(index, own);
-      for (std::size_t n = 0; n < arrays.size(); ++n) builder_.CreateStore(own[n], place(n, part[0]));
-      return State{builder_.CreateAdd(part[0], builder_.getInt64(1))};
-    });
-    State after;
-    for (std::size_t n = 0; n < current.size(); ++n)
-      after.push_back(builder_.CreateLoad(current[n]->getType(), place(n / count, builder_.getInt64(n % count))));
-    return after;
-  });
 }
 
 // A main loop without masks, then a masked tail that goes part by part (kernels of much arithmetic, and brief ones: one masked loop).
@@ -421,7 +298,7 @@ void Lowering::vector(Ref loop, std::size_t last) {
     for (Value* v : flatten(k_.body[c].in[0], c)) state.push_back(v);
   }
   if (one_loop) {
-    state = counted(begin, end, step, false, std::move(state), masked(unroll, i.prefetch));
+    state = counted(builder_, begin, end, step, false, std::move(state), masked(unroll, i.prefetch));
   } else {
     Value* count = builder_.CreateSub(end, begin);
     count = builder_.CreateSelect(builder_.CreateICmpSGT(count, builder_.getInt64(0)), count, builder_.getInt64(0));
@@ -430,14 +307,14 @@ void Lowering::vector(Ref loop, std::size_t last) {
       whole = builder_.CreateSelect(builder_.CreateICmpSGE(count, builder_.getInt64(static_cast<std::uint64_t>(kLeastIterations * step))),
                                     whole, builder_.getInt64(0));
     Value* middle = builder_.CreateAdd(begin, whole);
-    state = counted(begin, middle, step, false, std::move(state), [&](Value* index, const State& current) {
+    state = counted(builder_, begin, middle, step, false, std::move(state), [&](Value* index, const State& current) {
       if (pipelined) pipelined_.push_back(builder_.GetInsertBlock());
       return iteration(index, current);
     });
     if (carried.empty()) {
-      state = counted(middle, end, width, unroll == 1 && !pipelined, std::move(state), masked(1, 0));
+      state = counted(builder_, middle, end, width, unroll == 1 && !pipelined, std::move(state), masked(1, 0));
     } else {
-      tail(middle, end, unroll, state, masked(1, 0));
+      tail(builder_, target_.lanes, middle, end, unroll, state, masked(1, 0));
     }
   }
   emitter_.frame = frame(unroll, 0);

@@ -114,7 +114,7 @@ Value* Emitter::ahead_of(Value* address) {
   const int elements = frame.prefetch / bytes_of(element);
   Value*& distance = distances_[elements];
   if (!distance) {
-    llvm::IRBuilder<> entry(b.GetInsertBlock()->getParent()->getEntryBlock().getTerminator());
+    llvm::IRBuilder<> entry = in_entry();
     distance = entry.CreateSelect(near, entry.getInt64(0), entry.getInt64(static_cast<std::uint64_t>(elements)));
   }
   return is_sum ? b.CreateGEP(element, step->getOperand(0), b.CreateAdd(step->getOperand(1), distance))

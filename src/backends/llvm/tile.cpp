@@ -30,9 +30,8 @@ void Emitter::interleave(llvm::SmallVectorImpl<Value*>& rows) {
   auto between = [&](Value* x, Value* y, llvm::ArrayRef<int> places, Value*& numbers) -> Value* {
     if (!by_register) return b.CreateShuffleVector(x, y, places);
     if (!numbers) {
-      llvm::BasicBlock& entry = b.GetInsertBlock()->getParent()->getEntryBlock();
       const llvm::SmallVector<std::uint32_t, 16> words(places.begin(), places.end());
-      numbers = llvm::IRBuilder<>(entry.getTerminator()).CreateFreeze(llvm::ConstantDataVector::get(b.getContext(), words));
+      numbers = in_entry().CreateFreeze(llvm::ConstantDataVector::get(b.getContext(), words));
     }
     const bool floating = rows[0]->getType()->isFPOrFPVectorTy();
     return b.CreateIntrinsic(floating ? llvm::Intrinsic::x86_avx512_vpermi2var_ps_512 : llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {},
@@ -121,7 +120,7 @@ void Emitter::square(const Walk& walk, Value* first) {
 
 // Of the lanes that run, one element after the other.
 void Emitter::tile_of_some(const Walk& walk) {
-  const llvm::Align align(walk.element->getPrimitiveSizeInBits().getFixedValue() / 8);
+  const llvm::Align align(static_cast<std::uint64_t>(bytes_of(walk.element)));
   repeat(frame.rest, [&](Value* lane) {
     Value* line = b.CreateGEP(walk.element, walk.from, b.CreateMul(lane, walk.between_lanes));
     Value* column = b.CreateGEP(walk.element, walk.to, lane);

@@ -31,8 +31,7 @@ class Panel {
   void ask(const Later& later, Ref row);
   /// The first row of a strip.
   Ref top_of(Ref strip) { return b_.compute(ops::Op::Multiply, Dtype::int64, strip, height_); }
-  /// Opens a Serial loop over the strip's rows, in the nest, too. `ahead`: where there the row so many further is, or would
-  /// be.
+  /// Opens a Serial loop over the strip's rows, in the nest, too. `ahead`: where there the row so many further is, or would be.
   Ref loop(std::int64_t rows_ahead = 0, std::vector<Ref>* ahead = nullptr);
   /// Of each scratch buffer.
   const std::vector<std::int64_t>& bytes() const { return bytes_; }
