@@ -110,11 +110,14 @@ struct Division {
   std::int64_t start, count, keys;  // the first query of the part, its blocks, and the keys that they read
 
   explicit Division(std::span<const std::int64_t> a)
-      : Division(std::max(a[0], kFewQueries + 1), std::max<std::int64_t>(a[1], 1), a[2] != 0, a[3]) {}
+      : Division(std::clamp(a[0], kFewQueries + 1, kMostRows), std::clamp<std::int64_t>(a[1], 1, kMostRows), a[2] != 0, a[3]) {}
+
+ private:
+  static constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // more are in no memory
   Division(std::int64_t n, std::int64_t m, bool causal, std::int64_t part) {
-    const auto tiles = [](std::int64_t n, std::int64_t pieces) { return (n + pieces * kTileRows - 1) / (pieces * kTileRows) * kTileRows; };
+    const auto tiles = [n](std::int64_t pieces) { return (n + pieces * kTileRows - 1) / (pieces * kTileRows) * kTileRows; };
     rows = std::max(kBlockScores / m / kTileRows * kTileRows, kLeastRows);
-    if (causal) rows = std::min(rows, std::max(tiles(n, kCausalBlocks), kLeastRows));
+    if (causal) rows = std::min(rows, std::max(tiles(kCausalBlocks), kLeastRows));
     const std::int64_t full = (n - kFewQueries - 1) / rows, parts = std::min(full, causal ? kMostParts : 1);
     last = n - full * rows;
     const auto block = [&](std::int64_t p) { return p > parts ? 0 : p == 0 ? full : full * (parts - p) / parts; };  // the first of a part
@@ -134,11 +137,13 @@ struct Attention {
   double scale;
   Dtype dtype;
   bool masked, mask_rows, causal;  // mask_rows: the mask has a row for each query
+  bool means;                      // where a mask may leave a query no key, of the keys that its block reads: it weighs all of them
   std::size_t grid;                // axes before those of queries and features
   Dim n, m;                        // queries, keys
 };
 
-// Queries, keys and values; then the mask and, where it is causal, the last key that each query sees and the number of each key.
+// Queries, keys and values; then the mask, the mean of the values and, where it is causal, the last key that each query sees and the number
+// of each key.
 Array attend_rows(const Attention& a, std::span<const Array> in) {
   const Array &q = in[0], &k = in[1], &v = in[2];
   const Dim rows = q.shape(-2), keys = k.shape(-2);
@@ -159,7 +164,8 @@ Array attend_rows(const Attention& a, std::span<const Array> in) {
   }
   if (a.causal) scores = where(in[in.size() - 1] <= expand_dims(in[in.size() - 2], -1), scores, never);
   apart[apart.size() - 1] = v.shape(-1);
-  return reshape(matmul(reshape(engine::cast(softmax(scores, -1), a.dtype), together), v), apart);
+  const Array y = reshape(matmul(reshape(engine::cast(softmax(scores, -1), a.dtype), together), v), apart);
+  return a.means ? where(max(scores, -1, true) == never, in[4], y) : y;
 }
 
 // The definition where there are many queries: in regular calls, too.
@@ -175,12 +181,14 @@ Array attend_by_blocks(const Attention& a, std::span<const Array> operands) {
     const Dim keys = part == 0 || !a.causal ? a.m : follow("keys", number<&Division::keys>, 1);
     engine::Blocks b{count, {{start, size}, {0, keys}, {0, keys}}};
     if (a.masked) b.windows.push_back(a.mask_rows ? graph::BlocksParts::Window{start, size} : graph::BlocksParts::Window{0, 1});
+    if (a.means) b.windows.push_back({0, 1});
     if (a.causal) b.windows.insert(b.windows.end(), {{start, size}, {0, keys}});
     b.windows.push_back({start, size});
     list.push_back(std::move(b));
   }
   std::vector<char> cut{1, 0, 0};
   if (a.masked) cut.push_back(a.mask_rows);
+  if (a.means) cut.push_back(0);
   if (a.causal) cut.insert(cut.end(), {1, 0});
   return engine::blocks("scaled_dot_product_attention", a.grid, operands, cut, a.n, list,
                         [&](std::span<const Array> in) { return attend_rows(a, in); });
@@ -215,7 +223,9 @@ Array attend(const Array& queries, const Array& keys, const Array& values, doubl
   // An axis of the grid for heads that share keys, where there are such.
   const bool shared = groups != heads;
   const bool mask_rows = mask && mask->ndim() > 1 && mask->shape(-2) != 1;
-  const Attention a{scale, t, mask.has_value(), mask_rows, causal, shared ? 3u : 2u, n, m};
+  const bool few = n <= kFewQueries || api::is_empty(scores) || api::is_empty(q) || api::is_empty(v);
+  const bool means = causal && mask && mask->dtype() == bool_ && !few;
+  const Attention a{scale, t, mask.has_value(), mask_rows, causal, means, shared ? 3u : 2u, n, m};
   auto with_grid = [&](const Array& x, Dim first, Dim group, Dim head) {
     const Shape& s = x.shape();
     const Dim rows = s[s.size() - 2], columns = s.back();
@@ -229,13 +239,13 @@ Array attend(const Array& queries, const Array& keys, const Array& values, doubl
     const bool every = s[1] == 1;
     operands.push_back(with_grid(reshape(*mask, s), s[0], every ? Dim(1) : groups, every ? Dim(1) : heads / groups));
   }
+  if (means) operands.push_back(mean(operands[2], -2, true));
   if (causal) {
     for (const Dim& from : {a.m - a.n, Dim(0)}) {
       const Array numbers = arange(from, a.m, 1, Dtype::int32);
       operands.push_back(shared ? reshape(numbers, {1, 1, 1, a.m - from}) : reshape(numbers, {1, 1, a.m - from}));
     }
   }
-  const bool few = n <= kFewQueries || api::is_empty(scores) || api::is_empty(q) || api::is_empty(v);
   return reshape(few ? attend_rows(a, operands) : attend_by_blocks(a, operands), {batch, heads, n, v[3]});
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "base/once.h"
 #include "engine/value.h"
 
 namespace sinter::engine {
@@ -13,10 +14,11 @@ namespace {
 
 // Threads differ, and so do runs, until they are seeded.
 std::uint64_t fresh_seed() {
-  static const std::uint64_t process = [] {
+  static constinit std::atomic<std::uint64_t*> place{nullptr};
+  const std::uint64_t process = base::once(place, [] {
     ::std::random_device device;
     return std::uint64_t{device()} << 32 | device();
-  }();
+  });
   static std::atomic<std::uint64_t> threads{0};
   return process + 0x9E3779B97F4A7C15u * threads++;
 }
@@ -48,6 +50,7 @@ pthread_key_t key_of_state() {
   }();
   return key;
 }
+[[maybe_unused]] const pthread_key_t made_at_load = key_of_state();  // see ForkMutex
 
 }  // namespace
 

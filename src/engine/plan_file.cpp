@@ -272,7 +272,8 @@ FoundPlan find_plan(const std::string& key, const GraphOptions& options) {
   std::shared_ptr<const Plan> plan;
   if (!bytes->empty()) plan = plan_of({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, options.fast_math);
   if (plan && base::logs(2)) base::log(2, str("plan of ", options.name, ": from disk, ", bytes->size(), " bytes"));
-  return {true, std::move(plan)};
+  const bool known = plan || bytes->empty();
+  return {known, std::move(plan)};
 }
 
 void keep_plan(const std::string& key, const Plan* plan) {

@@ -23,7 +23,7 @@ std::shared_ptr<const Plan> plan_of(std::string_view bytes, bool fast_math);
 /// What an earlier process, or an earlier trace, has kept. Never throws for what is on disk.
 struct FoundPlan {
   bool known = false;                // it has had a plan, and so its kernels
-  std::shared_ptr<const Plan> plan;  // null: there is none, or it could not be kept
+  std::shared_ptr<const Plan> plan;  // null: there is none; or, where it is known, it is not to be kept
 };
 FoundPlan find_plan(const std::string& key, const GraphOptions& options);
 /// Keeps the plan on disk, if it can; null: that there was one which is not to be kept.

@@ -15,6 +15,7 @@
 #include "engine/tracing.h"
 #include "graph/bodies.h"
 #include "graph/build.h"
+#include "graph/rebind.h"
 #include "sinter/functions.h"
 #include "sinter/transforms.h"
 #include "transforms/transforms.h"
@@ -108,6 +109,8 @@ class Capture {
     const Value& v = engine::value_of(a, what_);
     if (ids_.contains(&v)) return true;
     if (whole_ && v.tape != tape_ && v.scope >= tape_ && !v.inputs.empty()) return false;
+    // A function of fixed sizes has no view that changes nothing: what it shows is bound once.
+    if (v.tape != tape_ && v.symbolic && !v.inputs.empty() && graph::may_change_nothing(v.op) && base::changes(v.shape)) return false;
     if (v.op == Op::Constant && v.tape != tape_)
       ids_[&v] = c_.graph.add({Op::Constant, {}, v.attrs, {v.dtype, v.shape}});
     else if (v.tape != tape_)

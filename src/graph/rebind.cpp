@@ -54,11 +54,11 @@ Graph rebind(const Graph& g, const base::Symbols& symbols, const base::Symbols::
   return out;
 }
 
-bool may_change_nothing(const Node& n) {
-  return n.op == ops::Op::Reshape || n.op == ops::Op::Broadcast || n.op == ops::Op::Pad || n.op == ops::Op::Slice;
+bool may_change_nothing(ops::Op op) {
+  return op == ops::Op::Reshape || op == ops::Op::Broadcast || op == ops::Op::Pad || op == ops::Op::Slice;
 }
 bool changes_nothing(const Graph& g, const Node& n) {
-  if (!may_change_nothing(n)) return false;
+  if (!may_change_nothing(n.op)) return false;
   const ops::Attrs attrs = meaning(n);
   const auto rank = static_cast<std::ptrdiff_t>(n.type.shape.size());
   const auto is_one = [](const Dim& step) { return step == 1; };

@@ -15,7 +15,7 @@ bool fits(const Graph& g, const base::Symbols& symbols, const base::Symbols::Num
 /// A view of its operand's shape that shows its elements in their order: a flip and a transpose are none.
 bool changes_nothing(const Graph& g, const Node& n);
 /// Whether there are sizes for which it would.
-bool may_change_nothing(const Node& n);
+bool may_change_nothing(ops::Op op);
 /// The attributes as a trace of fixed sizes would have written them: the step of a slice that takes one element is 1.
 ops::Attrs meaning(const Node& n);
 /// The graph for the numbers that its sizes have, as a trace of fixed sizes would have made it: sizes that no table changes, one node for

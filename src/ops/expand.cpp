@@ -5,6 +5,7 @@
 #include <atomic>
 #include <vector>
 
+#include "base/once.h"
 #include "ops/math.h"
 
 namespace sinter::ops {
@@ -174,8 +175,9 @@ void count(Op op, Dtype compute, Counter& counter) {
 // Asked for each node of a graph, several times: counted once.
 int cost(Op op, Dtype compute) {
   constexpr int kUnknown = 0;
-  static auto& counts =
-      *new std::vector<std::atomic<int>>(all_ops().size() * static_cast<std::size_t>(kDtypeCount));  // plus 1; never destroyed
+  using Counts = std::vector<std::atomic<int>>;  // plus 1
+  static constinit std::atomic<Counts*> place{nullptr};
+  Counts& counts = base::once(place, [] { return Counts(all_ops().size() * static_cast<std::size_t>(kDtypeCount)); });
   std::atomic<int>& known =
       counts[static_cast<std::size_t>(op) * static_cast<std::size_t>(kDtypeCount) + static_cast<std::size_t>(compute)];
   int cost = known.load(std::memory_order_relaxed);

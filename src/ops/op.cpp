@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/once.h"
 
 namespace sinter::ops {
 namespace {
@@ -76,11 +77,12 @@ std::span<const OpInfo> all_ops() { return kOps; }
 
 Op find_op(std::string_view name) {
   using ByName = std::unordered_map<std::string_view, Op>;
-  static const ByName& by_name = *[] {  // never destroyed
-    auto* made = new ByName;
-    for (std::size_t i = 0; i < std::size(kOps); ++i) made->emplace(kOps[i].name, static_cast<Op>(i));
+  static constinit std::atomic<ByName*> place{nullptr};
+  const ByName& by_name = base::once(place, [] {
+    ByName made;
+    for (std::size_t i = 0; i < std::size(kOps); ++i) made.emplace(kOps[i].name, static_cast<Op>(i));
     return made;
-  }();
+  });
   const auto found = by_name.find(name);
   if (found == by_name.end())
     throw Error(str("operation: there is none of this name; got '", name, "'; see elementwise.def and structured.def"));

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/once.h"
 #include "base/symbols.h"
 #include "graph/build.h"
 #include "ops/elements.h"
@@ -75,17 +76,18 @@ LiteralBits make_literal(double v) {
   return l;
 }
 const LiteralBits* find_literal(double v) {
-  static const std::vector<LiteralBits>& table = *[] {  // never destroyed
-    auto* made = new std::vector<LiteralBits>;
+  static constinit std::atomic<std::vector<LiteralBits>*> place{nullptr};
+  const std::vector<LiteralBits>& table = base::once(place, [] {
+    std::vector<LiteralBits> made;
     for (const Rule& r : rules()) {
       for (const Pattern* p : {&r.lhs, &r.rhs}) {
         for (const Pattern::Item& i : p->items) {
-          if (i.is == Pattern::Is::Literal) made->push_back(make_literal(i.literal));
+          if (i.is == Pattern::Is::Literal) made.push_back(make_literal(i.literal));
         }
       }
     }
     return made;
-  }();
+  });
   for (const LiteralBits& l : table) {
     if (std::bit_cast<std::uint64_t>(l.value) == std::bit_cast<std::uint64_t>(v)) return &l;
   }
@@ -126,8 +128,8 @@ bool match_operands(const Graph& g, const Node& n, const Pattern& p, const Patte
 }  // namespace
 
 std::span<const Rule> rules() {
-  static const std::vector<Rule>& table = *new std::vector<Rule>(pattern::read_table());  // never destroyed
-  return table;
+  static constinit std::atomic<std::vector<Rule>*> place{nullptr};
+  return base::once(place, [] { return pattern::read_table(); });
 }
 
 bool applies(const Rule& rule, Dtype t) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/once.h"
 #include "base/symbols.h"
 #include "graph/build.h"
 #include "ops/infer.h"
@@ -21,12 +22,12 @@ constexpr int kMaxRules = 16;  // applied at one node in a row
 
 using RulesByOp = std::vector<std::vector<const Rule*>>;
 const RulesByOp& rules_by_op() {
-  static const RulesByOp& by_op = *[] {  // never destroyed
-    auto* made = new RulesByOp(ops::all_ops().size());
-    for (const Rule& r : rules()) (*made)[static_cast<std::size_t>(r.lhs.items.back().op)].push_back(&r);
+  static constinit std::atomic<RulesByOp*> place{nullptr};
+  return base::once(place, [] {
+    RulesByOp made(ops::all_ops().size());
+    for (const Rule& r : rules()) made[static_cast<std::size_t>(r.lhs.items.back().op)].push_back(&r);
     return made;
-  }();
-  return by_op;
+  });
 }
 
 // An operand is read at every element anyway, so the 0-d value serves as well as its broadcast, as long as one operand has the shape.

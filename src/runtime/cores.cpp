@@ -27,8 +27,8 @@ bool start_thread(const Cores& cores, std::size_t i, pthread_attr_t& attributes,
       pthread_setaffinity_np(made, sizeof cores.all, &cores.all);  // from outside: it may have to wait for that core
       return true;
     }
-    pthread_attr_setaffinity_np(&attributes, 0, &cores.all);  // none at all: where a process may not choose
   }
+  pthread_attr_setaffinity_np(&attributes, 0, &cores.all);  // none at all: there is none, or the process may not choose
   return pthread_create(&made, &attributes, f, argument) == 0;
 }
 

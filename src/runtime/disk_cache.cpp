@@ -22,11 +22,13 @@
 #include "base/check.h"
 #include "base/knobs.h"
 #include "base/log.h"
+#include "base/once.h"
 
 namespace sinter::runtime {
 
 const std::string& cache_directory() {
-  static const std::string& directory = *new std::string([] {  // never destroyed
+  static constinit std::atomic<std::string*> place{nullptr};
+  return base::once(place, [] {
     auto under = [](const char* variable, const char* rest) {
       const char* home = std::getenv(variable);
       return home && *home ? str(home, rest) : std::string();
@@ -36,8 +38,7 @@ const std::string& cache_directory() {
     if (d.empty()) d = under("HOME", "/.cache/sinter");
     std::error_code failed;
     return d.empty() || d[0] == '/' ? d : std::filesystem::absolute(d, failed).string();  // the same one after a chdir()
-  }());
-  return directory;
+  });
 }
 
 namespace {

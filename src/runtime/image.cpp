@@ -7,11 +7,13 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/once.h"
 
 namespace sinter::runtime {
 
 bool can_map_code() {
-  static const bool can = [] {
+  static constinit std::atomic<bool*> place{nullptr};
+  return base::once(place, [] {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     void* memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return true;  // no memory now is another matter
@@ -19,8 +21,7 @@ bool can_map_code() {
     if (refused) base::log(1, "kernels are interpreted: the system refuses executable memory");
     munmap(memory, page);
     return !refused;
-  }();
-  return can;
+  });
 }
 
 // Written first, made executable after: never both at once.

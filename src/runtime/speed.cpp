@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/once.h"
 #include "runtime/pool.h"
 
 namespace sinter::runtime {
@@ -34,8 +35,8 @@ double measure() {
 }  // namespace
 
 double copy_speed() {
-  static const double speed = measure();
-  return speed;
+  static constinit std::atomic<double*> place{nullptr};
+  return base::once(place, measure);
 }
 
 }  // namespace sinter::runtime

@@ -28,6 +28,7 @@ class Distinct {
   struct Known {
     graph::Id id;
     Dims dims;
+    std::vector<graph::Body> bodies;
   };
   // By which of the dims change, then by the others.
   std::map<std::vector<bool>, std::map<std::vector<std::int64_t>, std::vector<Known>>> known_;

@@ -211,7 +211,7 @@ TEST(Network, attention) {
   struct Sizes {
     int n, m;
   };
-  for (const auto [n, m] : {Sizes{3, 6}, {70, 80}, {75, 70}}) {
+  for (const auto [n, m] : {Sizes{3, 6}, {70, 80}, {75, 70}, {130, 140}}) {
     const Array q = numbers({2, 4, n, 5}, 5), k = numbers({2, 2, m, 5}, 6), v = numbers({2, 2, m, 7}, 7), added = numbers({2, 1, n, m}, 8),
                 row = numbers({4, 1, m}, 9);
     Array seen = random::bernoulli(0.4, {n, m}, random::key(3));
@@ -257,6 +257,10 @@ TEST(Network, attention) {
     // A row that sees nothing weighs all keys alike; large scores do not overflow.
     const Array blind = scaled_dot_product_attention(q, k, v, 1, zeros({n, m}, bool_));
     EXPECT_TRUE(allclose(slice(blind, {0, 0, 0}, {1, 1, 1}), reshape(mean(slice(v, {0, 0}, {1, 1}), 2), {1, 1, 1, 7})).item<bool>());
+    // With a causal mask too, whatever its block reads.
+    const Array first = scaled_dot_product_attention(q, k, v, 1, "causal", arange(m) > m - n);
+    EXPECT_TRUE(n > m ||
+                allclose(slice(first, {0, 0, 0}, {1, 1, 1}), reshape(mean(slice(v, {0, 0}, {1, 1}), 2), {1, 1, 1, 7})).item<bool>());
     EXPECT_TRUE(all(isfinite(scaled_dot_product_attention(astype(q, float32) * 1e4, astype(k, float32) * 1e4, astype(v, float32), 1)))
                     .item<bool>());
   }

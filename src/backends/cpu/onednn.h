@@ -2,13 +2,14 @@
 #pragma once
 #include <dnnl.hpp>
 
+#include "base/once.h"
 #include "sinter/dtype.h"
 
 namespace sinter::backends {
 
 inline dnnl::engine& cpu_engine() {
-  static auto* e = new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  return *e;
+  static constinit std::atomic<dnnl::engine*> place{nullptr};
+  return base::once(place, [] { return dnnl::engine(dnnl::engine::kind::cpu, 0); });
 }
 
 inline dnnl::memory::data_type onednn_type(Dtype t) {

@@ -181,6 +181,7 @@ Sym add_windows(const Sym& g, const std::vector<Windows>& walks, const Shape& op
     beside.push_back(n + d), beside.push_back(d);
     shifts *= walks[d].terms;
   }
+  const bool any_even = std::any_of(walks.begin(), walks.end(), [](const Windows& w) { return w.even; });
   const Sym x = reshape(transpose(g, order), apart);
   Sym sum;
   for (std::int64_t shift = 0; shift < shifts; ++shift) {
@@ -196,7 +197,8 @@ Sym add_windows(const Sym& g, const std::vector<Windows>& walks, const Shape& op
       high[2 * d + 1] = w.step - held;
     }
     const Sym part = transpose(slice(x, std::move(start), std::move(size), Axes(2 * n, 1)), beside);
-    sum = sum_of(sum, pad(pad(part, nothing(part), std::move(low_even), std::move(high_even)), 0, std::move(low), std::move(high)));
+    const Sym apart = any_even ? pad(part, nothing(part), std::move(low_even), std::move(high_even)) : part;
+    sum = sum_of(sum, pad(apart, 0, std::move(low), std::move(high)));
   }
   Axes start(n, 0), size, low, high;
   for (std::size_t d = 0; d < n; ++d) {
